@@ -1,0 +1,156 @@
+"""Cited curation, one group: a curator's answer is checked against the insights it was given, and becomes facts.
+
+This is our answer to context overload, beyond the paper: each insight is covered by an operation, dropped with a reason,
+or uncited, and what is uncited is carried, so that an overloaded curator costs delay and polish but never a lesson.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import get_args
+
+from msgspec import Struct
+
+from operators.facts import Delta, Evidence, Supersession, Text, merge
+from operators.identity import identity, one_line
+from operators.similar import Texts, is_same
+from operators.state import Standing
+from operators.values import Bullet, Curation, Drop, DropReason, Given, Operation
+from operators.view import removal
+
+REASONS: frozenset[str] = frozenset(get_args(DropReason))
+
+
+class Status(IntEnum):
+    """What became of an insight; of two copies the greater counts."""
+
+    UNCITED = 0
+    DROPPED = 1
+    DUPLICATE = 2
+    COVERED = 3
+
+
+class Refused(Struct, frozen=True, omit_defaults=True):
+    """An operation that was not taken, and why."""
+
+    operation: Operation
+    why: str
+
+
+class Checked(Struct, frozen=True):
+    """One group's answer as facts: the delta, the status of each insight given, and what the audit keeps."""
+
+    delta: Delta
+    status: tuple[Status, ...]
+    refused: tuple[Refused, ...] = ()
+    drops: tuple[tuple[int, str], ...] = ()
+
+
+def check(given: Sequence[Given], curation: Curation, base: Standing) -> Checked:
+    """Turn a curator's answer into facts.
+
+    A number that was not given is ignored. An operation left without any citation gets those that text similarity
+    finds, and is refused if there are none. Drops other than verified duplicates, beyond half of the group, count as
+    uncited; so do drops for a reason that is not on the list.
+    """
+    status = [Status.UNCITED] * len(given)
+    refused: list[Refused] = []
+    covering: dict[int, list[str]] = {}
+    known = {bullet.bullet: bullet for bullet in base.bullets}
+    texts: Texts | None = None
+    evidence: set[Evidence] = set()
+    words: set[Text] = set()
+    edges: set[Supersession] = set()
+    removed: set[str] = set()
+    for operation in curation.operations:
+        cites = [n for n in dict.fromkeys(operation.cites) if 1 <= n <= len(given)]
+        if not cites:
+            texts = texts or Texts([each.insight.content for each in given])
+            cites = [index + 1 for index in texts.related_to(_said(operation, known))]
+        target, why = _target(operation, known) if cites else (None, "covers nothing that was given")
+        if why:
+            refused.append(Refused(operation, why))
+            continue
+        for number in cites:
+            status[number - 1] = Status.COVERED
+        if target is None:
+            removed.update(bullet for bullet in operation.bullets if bullet in known)
+            continue
+        words.add(target)
+        for number in cites:
+            covering.setdefault(number, []).append(target.bullet)
+            evidence.add(_evidence(target.bullet, given[number - 1]))
+        edges.update(
+            Supersession(bullet, base.window, target.bullet)
+            for bullet in operation.bullets
+            if bullet in known and bullet != target.bullet
+        )
+    copies, drops = _drop(given, curation.drops, status)
+    for number in copies:
+        original = _original(number, copies)
+        evidence.update(_evidence(bullet, given[number - 1]) for bullet in covering.get(original, ()))
+    delta = Delta(texts=frozenset(words), evidence=frozenset(evidence), supersessions=frozenset(edges))
+    if removed:
+        delta = merge(delta, removal(base.playbook, sorted(removed), base.window))
+    return Checked(delta, tuple(status), tuple(refused), drops)
+
+
+def _said(operation: Operation, known: Mapping[str, Bullet]) -> str:
+    return operation.content or " ".join(known[bullet].content for bullet in operation.bullets if bullet in known)
+
+
+def _target(operation: Operation, known: Mapping[str, Bullet]) -> tuple[Text | None, str]:
+    """The bullet an operation writes (None for a removal), or why it is refused."""
+    old = [known[bullet] for bullet in operation.bullets if bullet in known]
+    if operation.type == "REMOVE":
+        return None, "" if old else "names no bullet of the base"
+    content = operation.content.strip()
+    if not content:
+        return None, "has no content"
+    section = one_line(operation.section) or (old[0].section if old else "OTHERS")
+    return Text(identity(section, content, operation.key), False, content, section, operation.key), ""
+
+
+def _evidence(bullet: str, given: Given) -> Evidence:
+    return Evidence(bullet, given.trace, given.insight.number, given.session)
+
+
+def _drop(
+    given: Sequence[Given], drops: Sequence[Drop], status: list[Status]
+) -> tuple[dict[int, int], tuple[tuple[int, str], ...]]:
+    """Mark what was dropped, in the order of the answer.
+
+    :return: the original of each verified duplicate, and (number, reason) of each drop that holds.
+    """
+    copies: dict[int, int] = {}
+    held: list[tuple[int, str]] = []
+    others = 0
+    for drop in drops:
+        for number in dict.fromkeys(drop.cites):
+            if not 1 <= number <= len(given) or status[number - 1] is not Status.UNCITED or drop.reason not in REASONS:
+                continue
+            if drop.of is not None and _is_duplicate(given, number, drop.of, drop.reason, copies):
+                copies[number] = drop.of
+                status[number - 1] = Status.DUPLICATE
+            elif others < len(given) // 2:
+                others += 1
+                status[number - 1] = Status.DROPPED
+            else:
+                continue
+            held.append((number, drop.reason))
+    return copies, tuple(held)
+
+
+def _is_duplicate(given: Sequence[Given], number: int, of: int, reason: str, copies: Mapping[int, int]) -> bool:
+    if reason != "duplicate" or not 1 <= of <= len(given):
+        return False
+    if _original(of, copies) == number:  # two insights that each repeat the other: one of them must stay
+        return False
+    return is_same(given[number - 1].insight.content, given[of - 1].insight.content)
+
+
+def _original(number: int, copies: Mapping[int, int]) -> int:
+    while number in copies:
+        number = copies[number]
+    return number

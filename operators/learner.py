@@ -1,0 +1,392 @@
+"""The learner: traces of any number of prompts in, versions out, one window after another.
+
+A trace is reflected as soon as it arrives. A closed window is curated when its reflections and its base are there, on
+that base and no other, so what is learned does not depend on speed; windows of a prompt publish in order, windows of
+different prompts never wait for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from inspect import isawaitable
+from types import TracebackType
+from typing import Protocol
+
+import anyio
+from anyio.abc import TaskGroup
+
+from operators.calls import Calls, Failed, attempt
+from operators.learn import enter_all, learn
+from operators.method import Method
+from operators.modelfree import ModelFree
+from operators.overload import Load
+from operators.settings import Settings
+from operators.state import PromptState, base_for
+from operators.values import Bullet, Reflection, Trace
+from operators.version import Published, publish_window
+from operators.when import newest
+from operators.window import Window, Windows
+
+
+class Sizes(Protocol):
+    """Who decides how large windows are."""
+
+    def assign(self, prompt: str, number: int) -> int:
+        """The size of the window that opens now; 0 for one that is done already and was empty."""
+
+    def closed(self, prompt: str, number: int, size: int, traces: int, delay: float | None, load: Load) -> None:
+        """A window made its version: dealt ``size``, closed with ``traces``; ``delay`` in seconds if it was full."""
+
+
+class FixedSize:
+    """Every window takes ``size`` traces."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def assign(self, prompt: str, number: int) -> int:
+        return self._size
+
+    def closed(self, prompt: str, number: int, size: int, traces: int, delay: float | None, load: Load) -> None:
+        """Nothing to learn from it."""
+
+
+class Lane:
+    """One prompt under way."""
+
+    def __init__(self, state: PromptState) -> None:
+        self.state = state
+        self.opened = state.now.window
+        self.rolled_back = 0
+        self.running = 0
+        self.publishing = False
+        self.changed = anyio.Event()
+        self.active = 0.0
+
+    def move(self) -> None:
+        """Wake all who wait for the state to change."""
+        self.changed.set()
+        self.changed = anyio.Event()
+
+
+class Learner:
+    """Use it as an async context manager; leaving it without :meth:`drain` abandons what is not published.
+
+    :param sink: makes a version durable; the next window of the prompt publishes after it returns.
+    :param sizes: who decides how large windows are.
+    :param load: the state a prompt starts from.
+    :param clock: seconds, monotonic.
+    :param seen: the bullets that a trace's agent had read.
+    :param digest: the content digest of a trace, in hex, for the log.
+    """
+
+    def __init__(
+        self,
+        method: Method,
+        sink: Callable[[Published], Awaitable[None]],
+        *,
+        sizes: Sizes,
+        clock: Callable[[], float],
+        settings: Settings | None = None,
+        load: Callable[[str], PromptState] = PromptState,
+        seen: Callable[[Trace, PromptState], Sequence[Bullet]] = lambda trace, state: (),
+        digest: Callable[[Trace], str] = lambda trace: "",
+        lineage: str = "",
+        fallback: Method | None = None,
+    ) -> None:
+        self._method = method
+        self._sink = sink
+        self._sizes = sizes
+        self._clock = clock
+        self._settings = settings or Settings()
+        self._load = load
+        self._seen = seen
+        self._digest = digest
+        self._lineage = lineage
+        self._fallback = fallback or ModelFree()
+        self._calls = Calls(self._settings.in_flight)
+        self._lanes: dict[str, Lane] = {}
+        self._windows = Windows(self._assign, bound=self._settings.open_traces, max_wait=self._settings.max_wait)
+        self._unpublished = 0
+        self._progress = anyio.Event()
+        self._tasks: TaskGroup
+
+    async def __aenter__(self) -> Learner:
+        self._tasks = anyio.create_task_group()
+        await self._tasks.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        self._tasks.cancel_scope.cancel()
+        return await self._tasks.__aexit__(kind, error, trace)
+
+    def lane(self, prompt: str) -> Lane:
+        """The prompt's lane, its state loaded at first use."""
+        lane = self._lanes.get(prompt)
+        if lane is None:
+            lane = self._lanes[prompt] = Lane(self._load(prompt))
+        return lane
+
+    async def feed(self, traces: Sequence[Trace]) -> None:
+        """Take traces in order of arrival; waits while too many are closed in and not yet published."""
+        room = self._windows.room()
+        if room is None or len(traces) <= room:
+            parts: dict[str, list[Trace]] = {}
+            for trace in traces:
+                if trace.prompt in parts:
+                    parts[trace.prompt].append(trace)
+                else:
+                    parts[trace.prompt] = [trace]
+            for prompt, part in parts.items():
+                await self._take(prompt, part)
+        else:
+            for trace in traces:
+                await self._take(trace.prompt, (trace,))
+                await self._close_over_bound()
+        while self._unpublished > self._settings.open_traces:
+            await self._progress.wait()
+
+    async def pass_over(self, prompt: str) -> None:
+        """Count a trace whose window made its version before a crash, so that other windows close as they did then."""
+        self._windows.pass_over(prompt, self._clock())
+        await self._close_over_bound()
+
+    def resume(self, prompt: str, window: int) -> None:
+        """Count the prompt's windows from ``window``, the last one before a run that was killed began."""
+        self.lane(prompt).opened = window
+
+    def begin_anew(self, prompt: str) -> None:
+        """Stop passing over: what comes now is not what came before the crash, so the next window is a new one."""
+        lane = self.lane(prompt)
+        if lane.opened <= lane.state.now.window:
+            self._windows.discard(prompt)
+            lane.opened = lane.state.now.window
+
+    async def tick(self) -> None:
+        """Close windows that have waited long enough, and let in what idle prompts carry."""
+        now = self._clock()
+        for window in self._windows.overdue(now):
+            await self._close(self._lanes[window.prompt], window)
+        max_wait = self._settings.max_wait
+        if max_wait is not None:
+            for lane in self._lanes.values():
+                if lane.state.carried and not lane.running and now - lane.active >= max_wait:
+                    await self._enter_carried(lane)
+
+    async def drain(self, *, end: bool = True) -> None:
+        """Close all windows and wait for their versions.
+
+        :param end: nothing follows, so what is carried enters now.
+        """
+        for window in self._windows.close_all():
+            await self._close(self._lanes[window.prompt], window)
+        while any(lane.running for lane in self._lanes.values()):
+            await self._progress.wait()
+        if end:
+            for lane in self._lanes.values():
+                if lane.state.carried:
+                    await self._enter_carried(lane)
+
+    async def amend(self, prompt: str, make: Callable[[PromptState], Published]) -> Published:
+        """Publish a version that no window made (a rollback, an import, an edit) between two windows."""
+        lane = self.lane(prompt)
+        while lane.publishing:
+            await lane.changed.wait()
+        published = make(lane.state)
+        await self._publish(lane, published)
+        if published.update.kind == "rollback":
+            lane.rolled_back = published.update.version
+            lane.move()
+        return published
+
+    def _assign(self, prompt: str) -> tuple[int, int]:
+        lane, size = self.lane(prompt), 0
+        while not size:  # no size: the window was an empty one, made before a crash
+            lane.opened += 1
+            size = self._sizes.assign(prompt, lane.opened)
+        return lane.opened, size
+
+    async def _close_over_bound(self) -> None:
+        while (window := self._windows.over_bound()) is not None:
+            await self._close(self._lanes[window.prompt], window)
+
+    async def _take(self, prompt: str, traces: Sequence[Trace]) -> None:
+        lane = self.lane(prompt)
+        for window, part in self._windows.add(prompt, traces, self._clock()):
+            self._reflect(lane, window, part)
+            if window.cause is not None:
+                await self._close(lane, window)
+
+    def _reflect(self, lane: Lane, window: Window, traces: Sequence[Trace]) -> None:
+        reflect, seen, state, reflections = self._method.reflect, self._seen, lane.state, window.reflections
+        self._unpublished += len(traces)
+        for trace in traces:
+            shown = seen(trace, state)
+            try:
+                reflection = reflect(trace, shown)
+            except Exception as error:
+                reflections.append(self._fall_back(trace, shown, error))
+                continue
+            if isinstance(reflection, Reflection):
+                reflections.append(reflection)
+                continue
+            slot = _Slot(window, trace, shown)
+            reflections.append(slot)
+            window.waiting += 1
+            self._tasks.start_soon(self._wait_for, slot, reflection)
+
+    async def _wait_for(self, slot: _Slot, reflection: Awaitable[Reflection]) -> None:
+        result: Reflection | Failed | None = None
+        with slot.scope:
+            result = await self._calls.wait(reflection)
+        if slot.given_up:
+            return
+        if not isinstance(result, Reflection):
+            error = result.error if isinstance(result, Failed) else TimeoutError()
+            slot.result = self._fall_back(slot.trace, slot.shown, error)
+        else:
+            slot.result = result
+        slot.window.waiting -= 1
+        if not slot.window.waiting:
+            self.lane(slot.window.prompt).move()
+
+    def _fall_back(self, trace: Trace, shown: Sequence[Bullet], error: Exception) -> Reflection | _Rejected:
+        """The model-free method's reflection of a trace whose own failed, or the reason why there is none."""
+        reflection = attempt(self._fallback.reflect, trace, shown)
+        if isinstance(reflection, Reflection):
+            return Reflection(
+                reflection.trace,
+                reflection.session,
+                reflection.insights,
+                reflection.helpful,
+                reflection.harmful,
+                fallback=True,
+            )
+        reason = reflection.error if isinstance(reflection, Failed) else error
+        return _Rejected(trace, f"{type(reason).__name__}: {reason}")
+
+    async def _close(self, lane: Lane, window: Window) -> None:
+        if not window.traces:  # its version was made before a crash
+            return
+        lane.active = self._clock()
+        if window.waiting or lane.running or self._method.reduces:
+            lane.running += 1
+            self._tasks.start_soon(self._aggregate_in_turn, lane, window)
+        else:
+            await self._aggregate(lane, window)
+
+    async def _aggregate_in_turn(self, lane: Lane, window: Window) -> None:
+        try:
+            await self._aggregate(lane, window)
+        finally:
+            lane.running -= 1
+            self._progress.set()
+            self._progress = anyio.Event()
+
+    async def _aggregate(self, lane: Lane, window: Window) -> None:
+        full, number, settings = self._clock(), window.number, self._settings
+        await self._reflected(lane, window)
+        reflections = [slot.result if isinstance(slot, _Slot) else slot for slot in window.reflections]
+        good = [each for each in reflections if isinstance(each, Reflection)]
+        rejected = [(each.trace.id, each.reason) for each in reflections if isinstance(each, _Rejected)]
+        while lane.state.now.window < number - 1 - settings.max_staleness:
+            await lane.changed.wait()
+        started = max(full, self._clock())
+        while True:
+            base = base_for(lane.state, number, settings.max_staleness)
+            due = [each for each in lane.state.carried if each.due == number]
+            learning = await learn(window.prompt, number, good, due, base, self._method, self._calls, settings)
+            while lane.publishing or lane.state.now.window < number - 1:
+                await lane.changed.wait()
+            if base.version >= lane.rolled_back:  # a base older than a rollback is curated again
+                break
+        published = publish_window(
+            lane.state,
+            number,
+            learning,
+            base,
+            settings,
+            traces=[(trace.id, self._digest(trace)) for trace in window.traces],
+            rejected=rejected,
+            at=newest(window.traces),
+            lineage=self._lineage,
+            stats={"size": window.size, "closed_by": window.cause},
+        )
+        await self._publish(lane, published)
+        self._unpublished -= len(window.traces)
+        delay = self._clock() - started if window.cause == "size" else None
+        self._sizes.closed(window.prompt, number, window.size, len(window.traces), delay, learning.load)
+
+    async def _publish(self, lane: Lane, published: Published) -> None:
+        lane.publishing = True
+        try:
+            await self._sink(published)
+            lane.state = published.state
+        finally:
+            lane.publishing = False
+            lane.move()
+
+    async def _enter_carried(self, lane: Lane) -> None:
+        state, settings = lane.state, self._settings
+        lane.opened = number = max(lane.opened, state.now.window) + 1
+        learning = enter_all(number, state.carried, state.now)
+        await self._publish(lane, publish_window(state, number, learning, state.now, settings, lineage=self._lineage))
+
+    async def _reflected(self, lane: Lane, window: Window) -> None:
+        """Wait for the window's reflections; stragglers go to the next window once, then are done without a model."""
+        deadline = self._settings.straggler_deadline
+        if deadline is None:
+            while window.waiting:
+                await lane.changed.wait()
+            return
+        with anyio.move_on_after(deadline):
+            while window.waiting:
+                await lane.changed.wait()
+        if window.waiting:
+            await self._let_go(lane, window)
+
+    async def _let_go(self, lane: Lane, window: Window) -> None:
+        late = [slot for slot in window.reflections if isinstance(slot, _Slot) and slot.result is None]
+        for slot in late:
+            window.waiting -= 1
+            if slot.moved or len(window.traces) == 1:
+                slot.given_up = True
+                slot.scope.cancel()
+                slot.result = self._fall_back(slot.trace, slot.shown, TimeoutError("past the straggler deadline twice"))
+                continue
+            slot.moved = True
+            at = window.reflections.index(slot)
+            del window.reflections[at], window.traces[at]
+            for following, _ in self._windows.add(window.prompt, (slot.trace,), self._clock()):
+                slot.window = following
+                following.reflections.append(slot)
+                following.waiting += 1
+                if following.cause is not None:
+                    await self._close(lane, following)
+
+
+class _Slot:
+    """The place of a reflection that is under way."""
+
+    __slots__ = ("given_up", "moved", "result", "scope", "shown", "trace", "window")
+
+    def __init__(self, window: Window, trace: Trace, shown: Sequence[Bullet]) -> None:
+        self.window = window
+        self.trace = trace
+        self.shown = shown
+        self.result: Reflection | _Rejected | None = None
+        self.scope = anyio.CancelScope()
+        self.moved = False
+        self.given_up = False
+
+
+class _Rejected:
+    """A trace that not even the model-free method could reflect."""
+
+    __slots__ = ("reason", "trace")
+
+    def __init__(self, trace: Trace, reason: str) -> None:
+        self.trace = trace
+        self.reason = reason

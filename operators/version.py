@@ -1,0 +1,284 @@
+"""Making versions: caps, apply, display ids, and the update that agents get."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+from rpds import HashTrieMap
+
+from operators.caps import evicted, support
+from operators.combine import apply
+from operators.entry import Entry
+from operators.facts import EMPTY, Delta, merge
+from operators.fold import fold
+from operators.identity import section_slug
+from operators.learn import Learning
+from operators.playbook import Playbook, Record
+from operators.settings import Settings
+from operators.settle import settle
+from operators.snapshot import dump, load, with_ids
+from operators.state import PromptState, Quarantined, Standing, Step, stand
+from operators.text import display_number, order, render
+from operators.values import Bullet, Learned, Update, VersionKind
+from operators.view import removal, shown
+
+SNAPSHOT_EVERY = 50
+
+
+class Published(Struct, frozen=True):
+    """One new version: the state it leaves, the update for agents, the entry for the log."""
+
+    state: PromptState
+    update: Update
+    entry: Entry
+
+
+def publish_window(
+    state: PromptState,
+    window: int,
+    learning: Learning,
+    base: Standing,
+    settings: Settings,
+    *,
+    traces: Sequence[tuple[str, str]] = (),
+    rejected: Sequence[tuple[str, str]] = (),
+    at: str | None = None,
+    lineage: str = "",
+    stats: Mapping[str, Any] | None = None,
+    accept: Callable[[Delta], bool] | None = None,
+) -> Published:
+    """Make the version of a window, whatever it taught.
+
+    :param traces: (id, content digest) of all its traces.
+    :param accept: a guard; what it refuses is split along the scan's tree, and quarantined where it fails alone.
+    """
+    delta = learning.extra
+    quarantined: tuple[Quarantined, ...] = ()
+    if learning.tree is not None:
+        merged: Delta | None = learning.tree.value
+        if accept is not None:
+            settled = settle(learning.tree, accept, merge)
+            merged = settled.accepted
+            quarantined = tuple(Quarantined(window, leaf.value, "refused") for leaf in settled.refused)
+        delta = merge(delta, merged or EMPTY)
+    delta, pending = support(delta, state.pending, state.now.playbook, settings)
+    carried = (*(each for each in state.carried if each.due != window), *learning.carried) if traces else ()
+    return _publish(
+        replace(state, carried=carried, pending=pending, at=at or state.at),
+        delta,
+        settings,
+        kind="window",
+        window=window,
+        base=base.version,
+        traces=tuple(traces),
+        rejected=tuple(rejected),
+        quarantined=quarantined,
+        lineage=lineage,
+        audit=learning.audit,
+        stats={"calls": learning.calls, **(stats or {})},
+    )
+
+
+def publish_delta(
+    state: PromptState,
+    delta: Delta,
+    settings: Settings,
+    *,
+    kind: VersionKind,
+    ids: Mapping[str, str] | None = None,
+    traces: Sequence[tuple[str, str]] = (),
+    at: str | None = None,
+    lineage: str = "",
+    audit: Mapping[str, Any] | None = None,
+) -> Published:
+    """Make a version of an import or of a person's facts.
+
+    :param ids: display ids to keep where they are free, by identity.
+    """
+    return _publish(
+        replace(state, at=at or state.at),
+        delta,
+        settings,
+        kind=kind,
+        window=state.now.window,
+        base=state.now.version,
+        wanted=ids or {},
+        traces=tuple(traces),
+        lineage=lineage,
+        audit=dict(audit or {}),
+    )
+
+
+def publish_rollback(
+    state: PromptState, to: PromptState, settings: Settings, *, at: str | None = None, lineage: str = ""
+) -> Published:
+    """Make a version of the learner's facts of an older one; people's facts and all counters stay as they are now."""
+    now, then = state.now.playbook, to.now.playbook
+    records = {bullet: replace(record, person=None) for bullet, record in then.records.items()}
+    for bullet, record in now.records.items():
+        if record.person is not None:
+            old = records.get(bullet) or Record(text=record.text)
+            records[bullet] = replace(old, person=record.person)
+    ids = {**dict(then.ids.items()), **dict(now.ids.items())}
+    playbook = Playbook(HashTrieMap(records), then.evidence, then.votes, then.tallies, HashTrieMap(ids))
+    rolled = replace(
+        state,
+        now=Standing(state.now.version, state.now.window, playbook, tuple(order(shown(playbook).values()))),
+        older=(),
+        pending=to.pending,
+        at=at or state.at,
+    )
+    return _publish(
+        rolled,
+        EMPTY,
+        settings,
+        kind="rollback",
+        window=state.now.window,
+        base=to.now.version,
+        before=state.now.bullets,
+        lineage=lineage,
+        audit={"to": to.now.version},
+    )
+
+
+def _publish(
+    state: PromptState,
+    delta: Delta,
+    settings: Settings,
+    *,
+    kind: VersionKind,
+    window: int,
+    base: int,
+    wanted: Mapping[str, str] | None = None,
+    traces: tuple[tuple[str, str], ...] = (),
+    rejected: tuple[tuple[str, str], ...] = (),
+    quarantined: tuple[Quarantined, ...] = (),
+    before: Sequence[Bullet] | None = None,
+    lineage: str = "",
+    audit: Mapping[str, Any] | None = None,
+    stats: Mapping[str, Any] | None = None,
+) -> Published:
+    version = state.now.version + 1
+    playbook = apply(state.now.playbook, delta)
+    live = shown(playbook)
+    out = evicted(live, settings.token_budget)
+    if out:
+        eviction = removal(playbook, out, state.now.window)
+        delta = merge(delta, eviction)
+        playbook = apply(playbook, eviction)
+        live = shown(playbook)
+        audit = {**(audit or {}), "evicted": [state.now.playbook.ids.get(bullet) or bullet for bullet in out]}
+    ids, counter = _number(playbook, live, state.counter, wanted or {})
+    playbook = with_ids(playbook, ids)
+    new = dict(ids)
+    bullets = tuple(order(replace(b, id=new[b.bullet]) if b.bullet in new else b for b in live.values()))
+    before = state.now.bullets if before is None else before
+    folds = kind == "window" and window % settings.fold_every == 0 and window > settings.max_staleness
+    step: Step | None = Step(delta, ids)
+    if kind == "rollback":
+        step = None
+    elif folds:
+        anchor = stand(state, Standing(window=window), settings.max_staleness)[0].playbook
+        folded = fold(playbook, anchor, window - settings.max_staleness, after=settings.fold_after)
+        if folded is not playbook:
+            playbook, step = folded, None
+    now = Standing(version, window, playbook, bullets, step)
+    older = () if kind == "rollback" else stand(state, now, settings.max_staleness)
+    after = replace(state, now=now, older=older, counter=counter, quarantined=state.quarantined + quarantined)
+    changed = _visible(bullets, settings) != _visible(before, settings)
+    update = Update(
+        prompt=state.prompt,
+        version=version,
+        base=base,
+        kind=kind,
+        changed=changed,
+        text=render(bullets, counters=settings.counters),
+        bullets=bullets,
+        lineage=lineage,
+        at=UNSET if after.at is None else after.at,
+        learned=Learned(len(traces) - len(rejected) if kind == "window" else 0),
+        stats={} if stats is None else dict(stats),
+    )
+    snapshot = dump(after) if version % SNAPSHOT_EVERY == 0 or kind == "rollback" else None
+    entry = Entry(
+        prompt=state.prompt,
+        version=version,
+        base=base,
+        kind=kind,
+        changed=changed,
+        window=window,
+        at=after.at,
+        batch_size=len(traces) if kind == "window" else 0,
+        traces=traces,
+        rejected=rejected,
+        delta=delta,
+        ids=ids,
+        carried=after.carried,
+        pending=after.pending,
+        quarantined=quarantined,
+        folded=folds,
+        audit=dict(audit or {}),
+        snapshot=snapshot,
+        stats=update.stats,
+    )
+    return Published(after, update, entry)
+
+
+def _visible(bullets: Sequence[Bullet], settings: Settings) -> list[tuple[object, ...]]:
+    """What an agent can tell two versions apart by."""
+    if settings.counters:
+        return [(b.id, b.section, b.content, b.helpful, b.harmful) for b in bullets]
+    return [(b.id, b.section, b.content) for b in bullets]
+
+
+def _number(
+    playbook: Playbook, live: Mapping[str, Bullet], counter: int, wanted: Mapping[str, str]
+) -> tuple[tuple[tuple[str, str], ...], int]:
+    """Display ids for the bullets that have none: those wanted where they are free, else the counter's next."""
+    nameless = [bullet for bullet in order(live.values()) if not bullet.id]
+    if not nameless:
+        return (), counter
+    given: dict[str, str] = {}
+    taken = set(playbook.ids.values()) if wanted else set()
+    for bullet in nameless:
+        want = wanted.get(bullet.bullet)
+        if want and want not in taken:
+            given[bullet.bullet] = want
+            taken.add(want)
+    counter = max([counter, *map(_digits, given.values())])
+    for bullet in nameless:
+        if bullet.bullet not in given:
+            counter += 1
+            given[bullet.bullet] = f"{section_slug(bullet.section)}-{counter:05d}"
+    return tuple(sorted(given.items())), counter
+
+
+def _digits(display: str) -> int:
+    digits = display_number(display)[2]
+    return int(digits) if digits else 0
+
+
+def advance(state: PromptState, entry: Entry, settings: Settings) -> PromptState:
+    """The state after one more entry of the log: how any version is rebuilt."""
+    if entry.snapshot is not None:
+        return load(entry.snapshot)
+    playbook = with_ids(apply(state.now.playbook, entry.delta), entry.ids)
+    step: Step | None = Step(entry.delta, entry.ids)
+    if entry.folded:
+        anchor = stand(state, Standing(window=entry.window), settings.max_staleness)[0].playbook
+        playbook = fold(playbook, anchor, entry.window - settings.max_staleness, after=settings.fold_after)
+        step = None
+    now = Standing(entry.version, entry.window, playbook, tuple(order(shown(playbook).values())), step)
+    return PromptState(
+        prompt=entry.prompt,
+        now=now,
+        older=stand(state, now, settings.max_staleness),
+        counter=max([state.counter, *(_digits(display) for _, display in entry.ids)]),
+        carried=entry.carried,
+        pending=entry.pending,
+        quarantined=state.quarantined + entry.quarantined,
+        at=entry.at,
+    )

@@ -1,0 +1,135 @@
+"""Windows: the traces of one prompt that are learned from together. Pure; time and sizes come in as arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heappop, heappush
+from typing import Any, Literal
+
+from operators.values import Trace
+
+Cause = Literal["size", "time", "bound", "drain"]
+
+
+class Window:
+    """One window. ``size`` is fixed when it opens, and ``first`` orders windows by the arrival of their first trace."""
+
+    __slots__ = ("cause", "first", "number", "opened", "prompt", "reflections", "seen", "size", "traces", "waiting")
+
+    def __init__(self, prompt: str, number: int, size: int, first: int, opened: float) -> None:
+        self.prompt = prompt
+        self.number = number
+        self.size = size
+        self.first = first
+        self.opened = opened
+        self.traces: list[Trace] = []
+        self.reflections: list[Any] = []  # one a trace, in their order; filled in as they complete
+        self.waiting = 0  # how many of them are not there yet
+        self.seen = 0
+        self.cause: Cause | None = None
+
+
+class Windows:
+    """The open windows of all prompts.
+
+    A window closes at its size, when it has been open for ``max_wait``, at drain, or, the one with the oldest first
+    trace, when over ``bound`` traces are in open windows. The last depends on the order of traces alone, never on how
+    they were chunked, so a replay closes the same windows at any speed.
+
+    :param assign: gives (number, size) to the window that opens next for a prompt.
+    :param bound: in traces; None for no bound.
+    :param max_wait: in seconds; None where there is no clock.
+    """
+
+    def __init__(
+        self, assign: Callable[[str], tuple[int, int]], *, bound: int | None = None, max_wait: float | None = None
+    ) -> None:
+        self._assign = assign
+        self._bound = bound
+        self._max_wait = max_wait
+        self._open: dict[str, Window] = {}
+        self._oldest: list[tuple[int, str, Window]] = []
+        self._held = 0
+        self._arrived = 0
+
+    @property
+    def held(self) -> int:
+        """How many traces are in open windows."""
+        return self._held
+
+    def add(self, prompt: str, traces: Sequence[Trace], now: float) -> Iterator[tuple[Window, Sequence[Trace]]]:
+        """Add traces of one prompt, in order; yields each window with the part of them that it took.
+
+        Look at ``cause`` after each: a window that has one is closed, and takes no more.
+        """
+        at, total = 0, len(traces)
+        while at < total:
+            window = self._open.get(prompt)
+            if window is None:
+                window = self._opened(prompt, now)
+            part = traces[at : at + window.size - window.seen]
+            at += len(part)
+            window.traces.extend(part)
+            self._took(window, len(part))
+            yield window, part
+
+    def pass_over(self, prompt: str, now: float) -> Window:
+        """Count a trace whose window made its version before a crash, as if it were added."""
+        window = self._open.get(prompt) or self._opened(prompt, now)
+        self._took(window, 1)
+        return window
+
+    def over_bound(self) -> Window | None:
+        """Close and return the window with the oldest first trace if too many traces are open."""
+        if self._bound is None or self._held <= self._bound:
+            return None
+        while self._oldest:
+            window = heappop(self._oldest)[2]
+            if window.cause is None:
+                return self._closed(window, "bound")
+        return None
+
+    def room(self) -> int | None:
+        """How many traces may be added before the bound can close a window; None for any number."""
+        return None if self._bound is None else self._bound - self._held
+
+    def overdue(self, now: float) -> list[Window]:
+        """Close and return the windows that have been open for ``max_wait``, oldest first."""
+        if self._max_wait is None:
+            return []
+        late = [window for window in self._open.values() if now - window.opened >= self._max_wait]
+        return [self._closed(window, "time") for window in sorted(late, key=lambda window: window.first)]
+
+    def close_all(self) -> list[Window]:
+        """Close and return all open windows, oldest first."""
+        return [self._closed(window, "drain") for window in sorted(self._open.values(), key=lambda w: w.first)]
+
+    def discard(self, prompt: str) -> None:
+        """Close the prompt's open window, if there is one, as never opened."""
+        window = self._open.get(prompt)
+        if window is not None:
+            self._closed(window, "drain")
+
+    def _opened(self, prompt: str, now: float) -> Window:
+        number, size = self._assign(prompt)
+        window = Window(prompt, number, max(size, 1), self._arrived, now)
+        self._open[prompt] = window
+        if self._bound is not None:
+            if len(self._oldest) > 2 * len(self._open) + 64:  # else windows closed in time would pile up here
+                self._oldest = sorted((each.first, each.prompt, each) for each in self._open.values())
+            else:
+                heappush(self._oldest, (window.first, prompt, window))
+        return window
+
+    def _took(self, window: Window, count: int) -> None:
+        window.seen += count
+        self._held += count
+        self._arrived += count
+        if window.seen >= window.size:
+            self._closed(window, "size")
+
+    def _closed(self, window: Window, cause: Cause) -> Window:
+        window.cause = cause
+        self._held -= window.seen
+        del self._open[window.prompt]
+        return window

@@ -1,0 +1,82 @@
+"""Runs: a replay that was killed goes on as the same run, under the same settings, or not at all."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from operators.wire import encode
+from stream.store import Store
+
+SCHEMA = 1
+
+
+class SettingsChanged(Exception):
+    """The store was learned with other settings; learning on with these would not be the same learning.
+
+    :param changed: (setting, then, now) of each.
+    """
+
+    def __init__(self, changed: list[tuple[str, object, object]]) -> None:
+        self.changed = changed
+        told = "; ".join(f"{name} was {then}, is now {now}" for name, then, now in changed)
+        super().__init__(
+            f"this store was learned with other settings: {told}. Give the same settings, "
+            "or --go-on to learn on with the new ones, or --at another directory for a store of its own"
+        )
+
+
+class RunSettings(Struct, frozen=True, kw_only=True):
+    """What decides, besides the traces, which bytes a replay makes."""
+
+    seed: int
+    batch_size: str
+    method: str
+    max_staleness: int
+    copies: int
+    support_traces: int
+    support_sessions: int
+    token_budget: int
+    fan_in: int
+    fold_every: int
+    open_traces: int
+    counters: bool
+
+
+class Run(Struct, frozen=True):
+    """One replay, killed and resumed as often as it takes. ``number`` counts from 1."""
+
+    number: int
+    finished: bool
+    settings: RunSettings
+    schema: int = SCHEMA
+
+
+_runs = msgspec.json.Decoder(Run)
+
+
+def begin(store: Store, settings: RunSettings, *, go_on: bool) -> tuple[Run, bool]:
+    """Take up the store's unfinished run, or begin its next.
+
+    :param go_on: learn on with other settings than before; an unfinished run is closed as it stands.
+    :return: the run, and whether it was begun before.
+    :raises SettingsChanged: when the settings are others and ``go_on`` is not set.
+    """
+    data = store.checkpoint()
+    before = None if data is None else _runs.decode(data)
+    if before is not None:
+        then, now = asdict(before.settings), asdict(settings)
+        changed = [(name, then[name], now[name]) for name in now if then[name] != now[name]]
+        if changed and not go_on:
+            raise SettingsChanged(changed)
+        if not before.finished and not changed:
+            return before, True
+    run = Run(1 if before is None else before.number + 1, False, settings)
+    store.write_checkpoint(encode(run))
+    return run, False
+
+
+def finish(store: Store, run: Run) -> None:
+    """Note that the run has come to the end of its input."""
+    store.write_checkpoint(encode(Run(run.number, True, run.settings)))

@@ -1,0 +1,67 @@
+"""Where a replay's window sizes come from: fixed, the controller's, or those another store recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from operators.controller import BatchSizes
+from operators.learner import Sizes
+from operators.overload import Load
+
+
+class AutoSizes:
+    """The controller's sizes; every window that makes its version is one more thing it knows."""
+
+    def __init__(self, controller: BatchSizes) -> None:
+        self._controller = controller
+
+    def assign(self, prompt: str, number: int) -> int:
+        return self._controller.assign(prompt)
+
+    def closed(self, prompt: str, number: int, size: int, traces: int, delay: float | None, load: Load) -> None:
+        # A window that the end of the input closed says nothing about how fast traces come.
+        if delay is not None:
+            self._controller.sample(size, delay, True)
+        self._controller.observe(prompt, load)
+
+
+class RecordedSizes:
+    """The number of traces that each window of an earlier run closed with; past its end, what ``beyond`` gives.
+
+    :param recorded: by prompt, in the order of windows.
+    :param beyond: the size of windows that the earlier run did not have.
+    """
+
+    def __init__(self, recorded: Mapping[str, list[int]], beyond: int) -> None:
+        self._left = {prompt: list(reversed(sizes)) for prompt, sizes in recorded.items()}
+        self._beyond = beyond
+        self.missing = 0
+
+    def assign(self, prompt: str, number: int) -> int:
+        left = self._left.get(prompt)
+        if left:
+            return left.pop()
+        self.missing += 1
+        return self._beyond
+
+    def closed(self, prompt: str, number: int, size: int, traces: int, delay: float | None, load: Load) -> None:
+        """Nothing to learn from it."""
+
+
+class ResumedSizes:
+    """Windows that were done before a crash keep the size they were dealt; the others get theirs from ``inner``.
+
+    :param done: the size of a prompt's window that was done, else None.
+    """
+
+    def __init__(self, inner: Sizes, done: Callable[[str, int], int | None]) -> None:
+        self._inner = inner
+        self._done = done
+
+    def assign(self, prompt: str, number: int) -> int:
+        size = self._done(prompt, number)
+        dealt = self._inner.assign(prompt, number) if size is None or isinstance(self._inner, RecordedSizes) else size
+        return dealt if size is None else size
+
+    def closed(self, prompt: str, number: int, size: int, traces: int, delay: float | None, load: Load) -> None:
+        self._inner.closed(prompt, number, size, traces, delay, load)

@@ -1,0 +1,67 @@
+"""Prompt states in a store: the newest, and any older one rebuilt from the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from operators.entry import Entry
+from operators.settings import Settings
+from operators.snapshot import Snapshot, dump, load
+from operators.state import PromptState
+from operators.values import Update
+from operators.version import Published, advance
+from operators.wire import encode
+from stream.promptstore import PromptStore
+from stream.storeerrors import UnknownVersion
+
+_snapshots = msgspec.json.Decoder(Snapshot)
+_updates = msgspec.json.Decoder(Update)
+_entries = msgspec.json.Decoder(Entry)
+
+
+def newest(prompt: PromptStore) -> PromptState:
+    """The state that the prompt's next version starts from."""
+    data = prompt.state()
+    return PromptState(prompt.name) if data is None else load(_snapshots.decode(data))
+
+
+def update_of(prompt: PromptStore, version: int) -> Update:
+    """The update of one version; version 0 shows nothing."""
+    if version == 0:
+        return Update(prompt.name, 0, 0, "window", False, "", ())
+    return _updates.decode(prompt.update(version))
+
+
+def entries(prompt: PromptStore, after: int = 0) -> Iterator[Entry]:
+    """The log of the prompt, oldest first."""
+    for line in prompt.entries(after):
+        yield _entries.decode(line)
+
+
+def state_at(prompt: PromptStore, version: int, settings: Settings) -> PromptState:
+    """The state as it was at one version, rebuilt from the newest snapshot before it and the deltas since.
+
+    :raises UnknownVersion: when there is no such version.
+    """
+    if not 0 <= version <= prompt.version:
+        raise UnknownVersion(prompt.name, version, prompt.version)
+    state = PromptState(prompt.name)
+    for entry in entries(prompt):
+        if entry.version > version:
+            break
+        state = advance(state, entry, settings)
+    return state
+
+
+def commit(prompt: PromptStore, published: Published) -> None:
+    """Make a version durable."""
+    entry = published.entry
+    prompt.commit(
+        published.update.version,
+        encode(published.update),
+        encode(entry),
+        encode(dump(published.state)),
+        [(id, bytes.fromhex(digest)) for id, digest in entry.traces],
+    )
