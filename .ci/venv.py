@@ -50,7 +50,8 @@ def set_up(extra: str, stamp: str) -> int:
     done = VENV / f".tracecomb-{extra}"
     if done.exists() and done.read_text().strip() == stamp:
         return 0
-    say(f"setting up {VENV} ({extra}), once; this may take a minute")
+    version = ".".join(map(str, sys.version_info[:2]))
+    say(f"setting up {VENV} for Python {version} ({extra}), once; this may take a minute")
     if PYTHON.exists():
         if places:
             BUILDING.touch()

@@ -13,10 +13,12 @@ from collections.abc import Sequence
 from math import log
 from statistics import median
 
-from .explanation import Explanation, Point, SizesState, Stage
-from .fit import SLOPE_SHARE, PowerLaw, fit, plateau
-from .overload import Load, Overload, observe
-from .profile import Profile
+from msgspec.structs import replace
+
+from operators.explanation import Explanation, Point, SizesState, Stage, in_words
+from operators.fit import SLOPE_SHARE, PowerLaw, fit, plateau
+from operators.overload import Load, Overload, observe
+from operators.profile import Profile
 
 CANDIDATES = (8, 16, 32, 64, 128)
 FEWEST_SIZES = 3
@@ -149,7 +151,7 @@ class BatchSizes:
         """The fit and its grounds. ``traces`` is N in T(n) = d(n)/n · N; it scales A and the points, nothing else."""
         law, stage = self._law, self._stage()
         flat = None if law is None or stage != "fitted" else plateau(law.alpha, self._candidates[0], self._share)
-        return Explanation(
+        known = Explanation(
             stage=stage,
             size=self._size,
             candidates=self._candidates,
@@ -162,6 +164,7 @@ class BatchSizes:
             left_out=self._profile.left_out(),
             profiles=self._profiles,
         )
+        return replace(known, reason=in_words(known))
 
     def _begin(self) -> None:
         self._profile = Profile(self._candidates, self._per_size)

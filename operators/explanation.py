@@ -53,6 +53,7 @@ class Explanation(Struct, frozen=True):
     :param points: the samples of the profile that is running or that the fit was made from.
     :param left_out: sizes whose windows closed by time, or were lost, twice.
     :param profiles: how many profiles were begun.
+    :param reason: all this in a sentence.
     """
 
     stage: Stage
@@ -66,26 +67,27 @@ class Explanation(Struct, frozen=True):
     points: tuple[Point, ...]
     left_out: tuple[int, ...]
     profiles: int
+    reason: str = ""
 
-    @property
-    def reason(self) -> str:
-        """The grounds in a sentence."""
-        if self.stage == "profiling":
-            sampled = sorted({point.size for point in self.points})
-            text = f"profiling sizes {_listed(self.candidates)}; samples so far of {_listed(sampled) or 'none'}"
-        elif self.stage == "starved":
-            text = f"too few sizes filled for a fit; windows hold {self.size}"
+
+def in_words(known: Explanation) -> str:
+    """The grounds in a sentence."""
+    if known.stage == "profiling":
+        sampled = sorted({point.size for point in known.points})
+        text = f"profiling sizes {_listed(known.candidates)}; samples so far of {_listed(sampled) or 'none'}"
+    elif known.stage == "starved":
+        text = f"too few sizes filled for a fit; windows hold {known.size}"
+    else:
+        law = f"T = {known.a:.3g} n^-{known.alpha:.2f} explains {known.r2:.0%} of the variance"
+        if known.stage == "fitted":
+            text = f"{law} and flattens at {known.plateau:.1f}; windows hold {known.size}"
         else:
-            law = f"T = {self.a:.3g} n^-{self.alpha:.2f} explains {self.r2:.0%} of the variance"
-            if self.stage == "fitted":
-                text = f"{law} and flattens at {self.plateau:.1f}; windows hold {self.size}"
-            else:
-                text = f"{law}: batching gains nothing measurable; windows hold {self.size}, the smallest candidate"
-        if self.left_out:
-            text += f"; {_listed(self.left_out)} left out, windows of that size did not fill"
-        if self.clamps:
-            text += f"; overload clamps {len(self.clamps)} prompts"
-        return text
+            text = f"{law}: batching gains nothing measurable; windows hold {known.size}, the smallest candidate"
+    if known.left_out:
+        text += f"; {_listed(known.left_out)} left out, windows of that size did not fill"
+    if known.clamps:
+        text += f"; overload clamps {len(known.clamps)} prompt{'s' if len(known.clamps) > 1 else ''}"
+    return text
 
 
 def _listed(sizes: tuple[int, ...] | list[int]) -> str:

@@ -151,17 +151,24 @@ def _recovery(first: Attempt, calls: list[Attempt], made: list[Attempt]) -> list
     end = way[-1]
     last = max(place for place, call in enumerate(way) if call.masked == first.masked)
     mended = way[last + 1]
-    between = [call for call in made if way[last].answered < call.asked < mended.asked and call.succeeded]
-    others = [call for call in between if call.tool != first.tool]
+    others = _between(way[last], mended, made)
     lasting = {change.argument: change for change in changes(first.arguments, end.arguments)}
     step = [change.argument for change in changes(way[last].arguments, mended.arguments)]
     fixes = [lasting[argument] for argument in step if argument in lasting]
     if step:
         chosen = _asked_for(first, fixes or list(lasting.values()))
         return [_fix(first, change, others) for change in chosen]
+    # Where nothing in the call tells progress from a step back, only the call that succeeded does.
+    others = _between(way[last], end, made)
     if others:
         return [("", _lesson(first, "call first", first=_tools(others), given=_given(others)))]
     return [("", _lesson(first, "again"))]
+
+
+def _between(failed: Attempt, mended: Attempt, made: list[Attempt]) -> list[Attempt]:
+    """Other tools' calls that were made after the one call failed and had succeeded before the other was made."""
+    between = [call for call in made if failed.answered < call.asked and call.answered < mended.asked]
+    return [call for call in between if call.tool != failed.tool and call.succeeded]
 
 
 def _asked_for(failed: Attempt, found: list[Change]) -> list[Change]:

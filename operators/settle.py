@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from .scan import Node
+from operators.scan import Node
 
 V = TypeVar("V")
 

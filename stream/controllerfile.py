@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct, field
 
-from operators.profile import SizesState
+from operators.explanation import SizesState
 from operators.overload import Overload
 from operators.wire import encode
 from stream.atomic import Disk, replace

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 import structlog
 from msgspec.structs import replace
@@ -128,6 +129,11 @@ class Replay:
             counters=self.settings.counters,
         )
         self._run, self.resumed = begin(store, run, go_on=go_on)
+
+    @property
+    def store_path(self) -> Path:
+        """Where the store is."""
+        return self._store.path
 
     async def run(self) -> Tally:
         """Learn from all of the log that is new.

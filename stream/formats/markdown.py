@@ -56,7 +56,8 @@ def write(bullets: Sequence[Bullet], previous: bytes | None = None) -> bytes:
     All of ``previous`` outside the markers stays as it is, byte for byte; without markers the region goes to its end.
     Protected text inside the region stays too, at its top.
 
-    :raises FormatError: ``previous`` is not UTF-8 text, or a marker in it has no counterpart.
+    :raises FormatError: ``previous`` is not UTF-8 text, a marker in it has no counterpart, or its end is no place to
+        write to.
     """
     region = _region(bullets)
     if previous is None:
@@ -81,8 +82,10 @@ def write(bullets: Sequence[Bullet], previous: bytes | None = None) -> bytes:
         for span in file.protected:
             if start < span.start < stop:
                 protected += ["", *file.lines[span.start : span.stop]]
-    body = newline.join([BEGIN, *protected, *region, END]) + newline
-    return (before + body + after).encode("utf-8", "surrogateescape")
+    written = before + newline.join([BEGIN, *protected, *region, END]) + newline + after
+    if layout(written.removeprefix("\ufeff")).region is None:
+        raise FormatError("the file ends inside a code block or comment that is never closed; close it first")
+    return written.encode("utf-8", "surrogateescape")
 
 
 def _region(bullets: Sequence[Bullet]) -> list[str]:

@@ -58,9 +58,7 @@ def layout(text: str) -> Layout:
     :raises FormatError: a marker has no counterpart, or there are two regions of ours.
     """
     lines = [line.rstrip("\r\n") for line in LINES.findall(text)]
-    front = 0
-    if lines and lines[0].rstrip() == "---":
-        front = next((n + 1 for n, line in enumerate(lines[1:], 1) if line.rstrip() in ("---", "...")), 0)
+    front = _front(lines)
     marks = list(_marks([""] * front + lines[front:]))
     protected = _pairs([mark for mark in marks if mark[1] in (PROTECT, UNPROTECT)], PROTECT)
     shielded = {number for span in protected for number in range(*span)}
@@ -73,6 +71,17 @@ def layout(text: str) -> Layout:
 def parse(lines: list[str]) -> list[Token]:
     """Markdown's blocks, with the lines they cover; what is inside a line is left unparsed."""
     return _PARSER.parse("\n".join(lines))
+
+
+def _front(lines: list[str]) -> int:
+    """How many lines are front matter. A region of ours is none, whatever a person wrote below it."""
+    if lines and lines[0].rstrip() == "---":
+        for number, line in enumerate(lines[1:], 2):
+            if line.rstrip() in ("---", "..."):
+                return number
+            if line.strip() == BEGIN:
+                break
+    return 0
 
 
 def _marks(lines: list[str]) -> Iterator[tuple[int, str]]:

@@ -112,14 +112,14 @@ def _why(value: dict[str, Any]) -> str:
 def _error(error: object, otherwise: str) -> str | StepError:
     """Word the value of an ``error`` field; where it is only a flag, the text beside it says what went wrong."""
     if isinstance(error, list):
-        return _error(error[0], otherwise) if error else _cut(otherwise)
+        return _error(error[0] if error else None, otherwise)
     if isinstance(error, dict):
         kind = next((name for key in ("type", "kind", "code", "name") if (name := string(error.get(key)))), "")
         message = _why(error) or string(error.get("error")) or text(error)
         return StepError(kind=kind, message=_cut(message))
     if isinstance(error, str) and error.strip():
         return _in_text(error) or _cut(error)
-    return _in_text(otherwise) or _cut(otherwise)
+    return _in_text(otherwise) or _cut(otherwise) or "error"
 
 
 def _in_text(content: str) -> str | StepError | None:
@@ -136,7 +136,7 @@ def _in_text(content: str) -> str | StepError | None:
         if found is None:
             continue
         if not must_say:
-            return _cut(_TAGS.sub("", start))
+            return _cut(_TAGS.sub("", start)) or None
         words = found[1].strip() or rest.lstrip().partition("\n")[0]
         if _says_nothing(words):
             return None

@@ -254,15 +254,15 @@ def test_sections_without_bullets_can_be_shown() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "[" * 3_000_000,
-        "[a" + "-1" * 1_500_000,
-        "[a-1] helpful=1" + " " * 3_000_000,
-        "[a-1] helpful=" + "1" * 3_000_000,
-        "## A\n" + "text\n" * 500_000,
-        "## A\n[a-1] x\n" + "\n" * 2_000_000 + "y",
-        "␛" * 3_000_000,
+        "[" * 1_000_000,
+        "[a" + "-1" * 500_000,
+        "[a-1] helpful=1" + " " * 1_000_000,
+        "[a-1] helpful=" + "1" * 1_000_000,
+        "## A\n" + "text\n" * 200_000,
+        "## A\n[a-1] x\n" + "\n" * 500_000 + "y",
+        "␛" * 1_000_000,
         "␛FFFFFF" * 400_000,
-        "#" * 3_000_000,
+        "#" * 1_000_000,
         "## A\n" + "[a-1] helpful=1 harmful=0 :: a lesson of the usual length\n" * 50_000,
     ],
 )

@@ -159,8 +159,8 @@ class Script:
     """
 
     names: tuple[str, ...] = NAMES[:3]
-    versions: int = 3
-    size: int = 14
+    versions: int = 2
+    size: int = 20
     promised: list[tuple[int, str, int]] = field(default_factory=list)
 
     def commits(self) -> list[Commit]:

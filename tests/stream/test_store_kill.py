@@ -18,7 +18,7 @@ from stream.store import Store
 from stream.storeerrors import NotAStore, StoreRefused
 from tests.stream.crashing import Crash, Full, Script, Stopping, Unsynced, abandon, picture, spread
 
-SCRIPT = Script()
+SCRIPT = Script()  # its indexes grow once
 
 
 def crash(root: Path, at: int | None) -> bool:
@@ -61,7 +61,7 @@ def test_killed_at_every_call(tmp_path: Path, undisturbed: dict[str, bytes]) -> 
         before = seen
         assert not crash(root, None)
         assert picture(root) == undisturbed, at
-    assert at > 200
+    assert at > 150
     assert before == dict.fromkeys(SCRIPT.names, SCRIPT.versions)
 
 
@@ -109,7 +109,7 @@ def test_no_space_at_every_call_then_on_in_the_same_process(
             for name in SCRIPT.names:
                 again.prompt(name).find(["anything"])
         assert picture(root) == undisturbed, at
-    assert at > 200
+    assert at > 150
 
 
 WRITER = """
@@ -126,14 +126,14 @@ def test_a_process_killed_thirty_times(tmp_path: Path) -> None:
     script = Script(versions=40)
     expected = script.picture(tmp_path / "undisturbed")
     root = tmp_path / "store"
-    waits = spread(seed=3, most=9)
+    waits = spread(seed=3, most=5)
     rounds = 0
     while True:
         with subprocess.Popen([sys.executable, "-c", WRITER, str(root)], stdout=subprocess.PIPE) as writer:
             assert writer.stdout is not None
             for _ in range(1 + next(waits)):
                 writer.stdout.readline()
-            time.sleep(next(waits) / 5000)
+            time.sleep(next(waits) / 4000)
             if rounds < 30:
                 os.kill(writer.pid, signal.SIGKILL)
             writer.stdout.read()
@@ -144,7 +144,7 @@ def test_a_process_killed_thirty_times(tmp_path: Path) -> None:
         rounds += 1
         with Store.open(root, write=False) as store:
             script.check(store)
-    assert rounds >= 5
+    assert rounds >= 20
     assert picture(root) == expected
     with Store.open(root, write=True, disk=Unsynced()) as store:
         assert script.check(store) == dict.fromkeys(script.names, 40)

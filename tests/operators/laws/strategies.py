@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -65,8 +66,14 @@ def facts_of(delta: Delta) -> list[tuple[str, Any]]:
 
 def deltas(*fields: str, max_size: int = 12) -> st.SearchStrategy[Delta]:
     """Deltas with facts of these kinds, of all kinds when none is named."""
-    every = [st.sampled_from([(field, fact) for fact in FACTS[field]]) for field in fields or FACTS]
-    return st.lists(st.one_of(every), max_size=max_size).map(delta_of)
+    return st.lists(_facts(fields or tuple(FACTS)), max_size=max_size).map(delta_of)
+
+
+@cache
+def _facts(fields: tuple[str, ...]) -> st.SearchStrategy[tuple[str, Any]]:
+    # Each kind as often as any other, in one draw.
+    most = max(len(FACTS[field]) for field in fields)
+    return st.sampled_from([(field, FACTS[field][n % len(FACTS[field])]) for n in range(most) for field in fields])
 
 
 def known(bullets: Iterable[str] = BULLETS) -> Delta:

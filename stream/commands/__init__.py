@@ -1,0 +1,1 @@
+"""The subcommands of ``tracecomb``, a few a module."""
