@@ -152,8 +152,7 @@ def removal(playbook: Playbook, bullets: Iterable[str], window: int) -> Delta:
     for bullet in named:
         record = playbook.records.get(bullet) or BLANK
         counts |= record.counts - record.covered_counts
-        if open_folded(record) is not None:
-            folds.add(FoldCover(bullet, window))
+        folds.add(FoldCover(bullet, window))  # even with nothing folded yet: a fold may take what is listed here
     return Delta(
         covered_evidence=frozenset(evidence),
         covered_votes=frozenset(votes),

@@ -28,6 +28,8 @@ def layout(head: bytes, whole: bool) -> Literal["lines", "documents"] | None:
 
     :param whole: the head is all there is, or all that will be looked at.
     """
+    if not whole and BOM.startswith(head):
+        return None
     start = head.removeprefix(BOM).lstrip(_SPACE)
     if start[:1] not in (b"{", b"["):
         return "lines" if start or whole else None

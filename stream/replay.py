@@ -211,8 +211,10 @@ class Replay:
 
     def _seen(self, trace: Trace, state: PromptState) -> Sequence[Bullet]:
         """What a trace's agent had read, of what was known when the run began: so it is the same at any speed."""
-        prompt = self._store.prompt(state.prompt)
         known = self._started.get(state.prompt)
+        if known is not None and not known.bullets:
+            return ()
+        prompt = self._store.prompt(state.prompt)
         if known is None:
             done = self._intake.done(state.prompt)
             if done is None or done.start_version == prompt.version:

@@ -102,6 +102,9 @@ class Store:
 
         :raises UnknownPrompt: when the store is open for reading and the prompt has no version.
         """
+        known = self._prompts.get(name)
+        if known is not None:
+            return known
         name = canonical(name)
         directory = self.path / _PROMPTS / directory_name(name)
         if self._access.lock is None:

@@ -18,7 +18,7 @@ from stream.demo import names as words
 from stream.demo.names import ARGUMENTS, Names
 from stream.demo.rules import MESSAGES, SINGLE, Pair, Rule, pairs
 
-TOOLS, TWICE = 8, 4
+TOOLS, TWICE = 10, 9
 """How many tools do something (the others look up, open or show), and how many kinds of rule come twice."""
 
 
@@ -70,7 +70,7 @@ class Environment:
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
         self._names = Names(self._random)
-        self._tables = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self._tables = sqlite3.connect(":memory:", isolation_level=None)
         self._tables.executescript(
             "CREATE TABLE stored (argument TEXT, value, PRIMARY KEY (argument, value)) WITHOUT ROWID;"
             "CREATE TABLE sheet (job TEXT, argument TEXT, value, PRIMARY KEY (job, argument)) WITHOUT ROWID;"
@@ -117,7 +117,9 @@ class Environment:
         """Whether the database holds what the task asked for: the sum of what is counted, all else to the letter."""
         wanted = self._wanted[task.job]
         counted = [rule.argument for rule in self._doing[task.tool].rules if rule.kind == "most"]
-        columns = ", ".join(f"sum({_q(name)})" if name in counted else f"min({_q(name)}), max({_q(name)})" for name in wanted)
+        columns = ", ".join(
+            f"sum({_q(name)})" if name in counted else f"min({_q(name)}), max({_q(name)})" for name in wanted
+        )
         expected = [value for name, value in wanted.items() for _ in range(1 if name in counted else 2)]
         row = self._tables.execute(
             f"SELECT {columns} FROM {_q(task.tool)} WHERE {_q(self._job)} = ?", (task.job,)
@@ -137,7 +139,9 @@ class Environment:
             if parameter.required and parameter.name not in arguments:
                 return Answer(error=f"{parameter.name} is required")
         try:
-            return self._do(tool, arguments) if tool in self._doing else Answer(json.dumps(self._calls[tool](arguments)))
+            return (
+                self._do(tool, arguments) if tool in self._doing else Answer(json.dumps(self._calls[tool](arguments)))
+            )
         except LookupError as error:
             return Answer(error=str(error.args[0]))
 
@@ -167,7 +171,9 @@ class Environment:
             for rule in rules:
                 if rule.argument:
                     number_like = rule.kind in ("minor units", "duration", "most")
-                    parameters.append(Parameter(rule.argument, "number" if number_like else "string", rule.kind != "token"))
+                    parameters.append(
+                        Parameter(rule.argument, "number" if number_like else "string", rule.kind != "token")
+                    )
             parameters.append(Parameter(self._note, "string"))
             what = " ".join(name.replace("-", " ").replace("_", " ").split())
             built[name] = _Doing(Tool(name, f"{what} for a {self._job}", tuple(parameters)), rules)
@@ -181,7 +187,9 @@ class Environment:
         if callable(found):
             self._draws[argument] = found
         elif found:
-            self._tables.executemany("INSERT OR IGNORE INTO stored VALUES (?, ?)", [(argument, stored) for _, stored in found])
+            self._tables.executemany(
+                "INSERT OR IGNORE INTO stored VALUES (?, ?)", [(argument, stored) for _, stored in found]
+            )
             self._draws[argument] = lambda: self._random.choice(found)
         if kind == "person":
             self._people = dict(found)  # type: ignore[arg-type]
@@ -202,7 +210,10 @@ class Environment:
         ]
 
     def _helper(
-        self, pools: Sequence[tuple[str, ...]], parameters: tuple[Parameter, ...], call: Callable[[dict[str, Any]], dict[str, Any]]
+        self,
+        pools: Sequence[tuple[str, ...]],
+        parameters: tuple[Parameter, ...],
+        call: Callable[[dict[str, Any]], dict[str, Any]],
     ) -> Tool:
         name = self._names.deal(*pools)
         self._calls[name] = call

@@ -58,8 +58,8 @@ def lessons(prompt: str) -> list[Lesson]:
     return [lesson for lesson in found if lesson is not None]
 
 
-class OutOfCalls(Exception):
-    """The budget of calls is spent."""
+class GaveUp(Exception):
+    """The calls are spent, or there is nothing left to try."""
 
 
 class Episode:
@@ -67,7 +67,8 @@ class Episode:
 
     :param learned: the lessons of the agent's prompt.
     :param budget: the most calls, of any tool.
-    :param random: decides in which order things are tried.
+    :param random: decides in which order things are tried, and what slips the agent's mind.
+    :param slips: the share of lessons that do so, as they do a model's, until the error reminds of them.
     """
 
     def __init__(
@@ -79,13 +80,18 @@ class Episode:
         call: CallTool,
         random: Random,
         budget: int,
+        slips: float = 0.0,
     ) -> None:
         self.steps: list[Step] = []
         self._tool = tool
         self._given = dict(arguments)
         self._tools = {each.name: each for each in tools}
         self._accepted = [parameter.name for parameter in self._tools[tool].parameters]
-        self._learned = [lesson for lesson in learned if lesson.tool == tool]
+        self._learned: list[Lesson] = []
+        self._slipped: list[Lesson] = []
+        for lesson in learned:
+            if lesson.tool == tool:
+                (self._slipped if random.random() < slips else self._learned).append(lesson)
         self._call_tool = call
         self._random = random
         self._left = budget
@@ -96,7 +102,7 @@ class Episode:
         try:
             arguments = await self._prepared()
             await self._accept_all(arguments)
-        except OutOfCalls:
+        except GaveUp:
             return False
         return True
 
@@ -130,7 +136,7 @@ class Episode:
                 if not answer.error or mask(answer.error, changed) != same:
                     self._note_limit(arguments, changed)
                     return changed, answer
-        raise OutOfCalls  # nothing left to try
+        raise GaveUp
 
     def _note_limit(self, before: dict[str, Any], after: dict[str, Any]) -> None:
         for name, value in after.items():
@@ -139,25 +145,26 @@ class Episode:
                 self._limits[name] = most
 
     async def _prepared(self) -> dict[str, Any]:
-        """The arguments of the first call, after what the lessons say: other tools first, values written otherwise."""
+        """The arguments of the first call, after what the lessons say."""
         arguments = dict(self._given)
-        for lesson in self._learned:
-            if lesson.fix == "call first":
-                for name in lesson.first:
-                    await self._call_first(name)
-        for lesson in self._learned:
-            name = lesson.argument
-            if name not in self._accepted:
-                continue
-            if lesson.fix == "pass":
-                for value in await self._looked_up(lesson.first[0], lesson.field):
-                    arguments[name] = value
-                    break
-            elif lesson.fix == "leave out":
-                arguments.pop(name, None)
-            else:
-                self._rewrite(arguments, lesson)
+        for lesson in sorted(self._learned, key=lambda lesson: lesson.fix != "call first"):
+            await self._follow(lesson, arguments)
         return self._limited(arguments)
+
+    async def _follow(self, lesson: Lesson, arguments: dict[str, Any]) -> None:
+        """Do what a lesson says: call other tools, write values otherwise."""
+        if lesson.fix == "call first":
+            for name in lesson.first:
+                await self._call_first(name)
+        elif lesson.argument not in self._accepted:
+            return
+        elif lesson.fix == "pass":
+            for value in (await self._looked_up(lesson.first[0], lesson.field))[:1]:
+                arguments[lesson.argument] = value
+        elif lesson.fix == "leave out":
+            arguments.pop(lesson.argument, None)
+        else:
+            self._rewrite(arguments, lesson)
 
     def _rewrite(self, arguments: dict[str, Any], lesson: Lesson) -> None:
         name = lesson.argument
@@ -178,19 +185,20 @@ class Episode:
                     return
 
     def _moves(self, arguments: dict[str, Any], error: str) -> Iterator[Move]:
-        """What to try, in random order: other writings of what the error names, and what other tools answer."""
+        """What to try: lessons that the error reminds of, then in random order other writings of what the error names, and what other tools answer."""
+        reminded = [lesson for lesson in self._slipped if mask(lesson.error, arguments) == mask(error, arguments)]
         named = [name for name in self._accepted if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", error)]
         moves: list[Move] = []
         for name in named:
             value = arguments.get(name)
-            for guess in (*self._numbers(value, error), *guesses(value)):
-                moves.append(self._try_value(arguments, name, guess))
+            others = (*self._numbers(value, error), *guesses(value))
+            moves.extend(self._try_value(arguments, name, other) for other in others)
             if not isinstance(value, int | float):
                 moves.extend(self._try_answer(arguments, name, other) for other in self._callable())
         if not named:
             moves.extend(self._try_first(arguments, other) for other in self._callable())
         self._random.shuffle(moves)
-        return iter(moves)
+        return iter([*(self._try_lesson(arguments, lesson) for lesson in reminded), *moves])
 
     def _numbers(self, value: Any, error: str) -> list[int]:
         return [int(number) for number in re.findall(r"(?<![\w.])\d+(?![\w.])", error)] if type(value) is int else []
@@ -198,6 +206,14 @@ class Episode:
     def _try_value(self, arguments: dict[str, Any], name: str, value: Any) -> Move:
         async def move() -> Iterable[dict[str, Any]]:
             return [{**arguments, name: value}]
+
+        return move
+
+    def _try_lesson(self, arguments: dict[str, Any], lesson: Lesson) -> Move:
+        async def move() -> Iterable[dict[str, Any]]:
+            followed = dict(arguments)
+            await self._follow(lesson, followed)
+            return [self._limited(followed)]
 
         return move
 
@@ -222,7 +238,9 @@ class Episode:
         parameters = self._tools[tool].parameters if tool in self._tools else ()
         if not parameters or any(parameter.required and parameter.name not in self._given for parameter in parameters):
             return None
-        return {parameter.name: self._given[parameter.name] for parameter in parameters if parameter.name in self._given}
+        return {
+            parameter.name: self._given[parameter.name] for parameter in parameters if parameter.name in self._given
+        }
 
     async def _call_first(self, tool: str) -> str:
         filled = self._filled(tool)
@@ -239,7 +257,7 @@ class Episode:
 
     async def _call(self, tool: str, arguments: dict[str, Any]) -> Answer:
         if self._left == 0:
-            raise OutOfCalls
+            raise GaveUp
         self._left -= 1
         call = f"c{len(self.steps) // 2 + 1}"
         answer = await self._call_tool(tool, arguments)

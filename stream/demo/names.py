@@ -4,8 +4,37 @@ from __future__ import annotations
 
 from random import Random
 
-VERBS = ("issue", "lodge", "settle", "grant", "enrol", "dispatch", "register", "approve", "charter", "endorse", "bill")
-THINGS = ("refund", "visit", "parcel", "permit", "repair", "berth", "audit", "loan", "crate", "survey", "pickup", "lease", "escort", "voyage")
+VERBS = (
+    "issue",
+    "lodge",
+    "settle",
+    "grant",
+    "enrol",
+    "dispatch",
+    "register",
+    "approve",
+    "charter",
+    "endorse",
+    "bill",
+    "schedule",
+    "convey",
+)
+THINGS = (
+    "refund",
+    "visit",
+    "parcel",
+    "permit",
+    "repair",
+    "berth",
+    "audit",
+    "loan",
+    "crate",
+    "survey",
+    "pickup",
+    "lease",
+    "escort",
+    "voyage",
+)
 LOOKERS = ("locate", "search", "retrieve", "identify")
 ISSUERS = ("quote", "reserve", "authorise", "estimate")
 OPENERS = ("begin", "unlock", "activate", "prepare")

@@ -18,7 +18,9 @@ Pair = tuple[Any, Any]
 """What a person would write, and what the environment holds."""
 
 _STORED = "SELECT 1 FROM stored WHERE argument = :argument AND value IS :value"
-_SHEET = "SELECT 1 FROM sheet WHERE job = :job AND argument = :argument AND value IS :value AND typeof(:value) = 'integer'"
+_SHEET = (
+    "SELECT 1 FROM sheet WHERE job = :job AND argument = :argument AND value IS :value AND typeof(:value) = 'integer'"
+)
 
 CHECKS = {
     "minor units": _SHEET,
@@ -117,13 +119,19 @@ def _choices(random: Random) -> list[Pair]:
     first, second, third = ("next", "same", "slow"), ("day", "week", "night"), ("air", "road", "sea")
     plain = [(one, two, three) for one in first for two in second for three in third]
     spell: Callable[[tuple[str, ...]], str] = random.choice(
-        (lambda words: "_".join(words).upper(), lambda words: "-".join(words), lambda words: "".join(map(str.title, words)))
+        (
+            lambda words: "_".join(words).upper(),
+            lambda words: "-".join(words),
+            lambda words: "".join(map(str.title, words)),
+        )
     )
     return [(" ".join(words), spell(words)) for words in plain]
 
 
 def _digits(random: Random) -> list[Pair]:
-    parts = [(random.randrange(30, 99), random.randrange(100, 999), random.randrange(10_000, 99_999)) for _ in range(60)]
+    parts = [
+        (random.randrange(30, 99), random.randrange(100, 999), random.randrange(10_000, 99_999)) for _ in range(60)
+    ]
     return [(f"+{a} ({b}) {c // 1000}-{c % 1000:03}", f"{a}{b}{c}") for a, b, c in parts]
 
 
@@ -134,7 +142,10 @@ def _filed(random: Random) -> list[Pair]:
 
 def _people(random: Random) -> list[Pair]:
     letter = random.choice("BCDGKMP")
-    return [(name, f"{letter}-{number}") for name, number in zip(WORDS, random.sample(range(10_000, 99_999), 8), strict=True)]
+    return [
+        (name, f"{letter}-{number}")
+        for name, number in zip(WORDS, random.sample(range(10_000, 99_999), 8), strict=True)
+    ]
 
 
 _MAKERS: dict[str, Callable[[Random], Callable[[], Pair] | list[Pair]]] = {

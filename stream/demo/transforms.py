@@ -18,7 +18,7 @@ _DATES = ("%d %B %Y", "%d %b %Y", "%B %d, %Y", "%Y-%m-%d")
 _DATE_STYLES = ("%Y-%m-%d", "%Y%m%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%y", "%b %d, %Y")
 _CLOCKS = ("%I:%M %p", "%I %p", "%H:%M")
 _CLOCK_STYLES = ("%H:%M", "%H%M", "%H.%M", "%H:%M:%S", "%I:%M%p", "%Hh%M")
-_FACTORS = (10, 60, 100, 1000, 3600, 0.1, 0.01)
+_FACTORS = (10, 60, 100, 1000, 3600)
 
 
 def guesses(value: Any) -> list[Any]:

@@ -84,7 +84,7 @@ def write(bullets: Sequence[Bullet], previous: bytes | None = None) -> bytes:
                 protected += ["", *file.lines[span.start : span.stop]]
     written = before + newline.join([BEGIN, *protected, *region, END]) + newline + after
     if layout(written.removeprefix("\ufeff")).region is None:
-        raise FormatError("the file ends inside a code block or comment that is never closed; close it first")
+        raise FormatError("the file ends inside a code block that is never closed; close it first")
     return written.encode("utf-8", "surrogateescape")
 
 

@@ -37,11 +37,8 @@ sizes = st.lists(st.integers(1, 5), max_size=60)
 @given(st.lists(nested), indents, sizes)
 def test_documents_one_after_another(rows: list[Any], indent: int | None, blocks: list[int]) -> None:
     data = "\n".join(json.dumps(row, indent=indent) for row in rows).encode()
-    found: list[Any] = []
-    for frame in documents(cut(data, blocks)):
-        assert not isinstance(frame, Cut) or not json.loads(b"[" + frame.head.strip(b", \n") + b"]") is None
-        if isinstance(frame, Value) and not frame.element:
-            found.append(json.loads(frame.raw))
+    frames = documents(cut(data, blocks))
+    found = [json.loads(frame.raw) for frame in frames if isinstance(frame, Value) and not frame.element]
     assert found == [row for row in rows if isinstance(row, dict)]
 
 

@@ -40,7 +40,10 @@ def as_shown(playbook: Playbook) -> dict[str, Shown]:
 
 
 class Reference:
-    """A playbook as sets of facts. ``home`` says which bullet a fact counts for, where that is no longer its own."""
+    """A playbook as sets of facts.
+
+    ``home`` says which bullet a fact counts for, and ``target`` where a supersession leads, where a fold moved that.
+    """
 
     def __init__(self, delta: Delta | None = None) -> None:
         self.texts: set[Text] = set()
@@ -51,6 +54,7 @@ class Reference:
         self.edges: set[Supersession] = set()
         self.people: set[PersonFact] = set()
         self.home: dict[Fact, str] = {}
+        self.target: dict[Supersession, str] = {}
         if delta is not None:
             self.add(delta)
 
@@ -103,8 +107,21 @@ class Reference:
         followed = self.followed()
         every: set[str] = {text.bullet for text in self.texts} | {fact.bullet for fact in self.people}
         every |= {self.home_of(fact) for fact in (*self.evidence, *self.votes, *self.counts)}
-        every |= {edge.bullet for edge in self.edges} | {edge.by for edge in self.edges}
-        return {bullet: _end(bullet, followed) for bullet in every}
+        every |= {edge.bullet for edge in self.edges} | {self.target_of(edge) for edge in self.edges}
+        return {bullet: self._end(bullet, followed) for bullet in every}
+
+    def _end(self, bullet: str, followed: dict[str, Supersession]) -> str:
+        path = [bullet]
+        while (edge := followed.get(path[-1])) is not None:
+            if (target := self.target_of(edge)) in path:
+                circle = [followed[each] for each in path[path.index(target) :]]
+                return self.target_of(max(circle, key=lambda edge: (edge.window, edge.by)))
+            path.append(target)
+        return path[-1]
+
+    def target_of(self, edge: Supersession) -> str:
+        """Where a supersession leads."""
+        return self.target.get(edge, edge.by)
 
     def home_of(self, fact: Fact) -> str:
         """The bullet that a fact counts for."""
@@ -163,27 +180,14 @@ class Reference:
         for fact in [fact for fact in (*self.evidence, *self.votes, *self.counts) if self.home_of(fact) == bullet]:
             self.home[fact] = into
         self.texts = {text for text in self.texts if text.bullet != bullet}
-        self.edges = {
-            edge._replace(by=into) if edge.by == bullet else edge for edge in self.edges if edge.bullet != bullet
-        }
+        self.edges = {edge for edge in self.edges if edge.bullet != bullet}
+        for edge in self.edges:
+            if self.target_of(edge) == bullet:
+                self.target[edge] = into
 
     def forget(self, bullet: str) -> None:
         """Forget all that is known of a dead bullet."""
         self.texts = {text for text in self.texts if text.bullet != bullet}
         self.evidence = {fact for fact in self.evidence if self.home_of(fact) != bullet}
-        self.forget_votes(bullet, self.votes)
+        self.votes = {fact for fact in self.votes if self.home_of(fact) != bullet}
         self.counts = {fact for fact in self.counts if self.home_of(fact) != bullet}
-
-    def forget_votes(self, bullet: str, votes: Iterable[Vote]) -> None:
-        """Forget some votes, as far as they count for this bullet."""
-        self.votes -= {vote for vote in votes if self.home_of(vote) == bullet}
-
-
-def _end(bullet: str, followed: dict[str, Supersession]) -> str:
-    path = [bullet]
-    while (edge := followed.get(path[-1])) is not None:
-        if edge.by in path:
-            circle = [followed[each] for each in path[path.index(edge.by) :]]
-            return max(circle, key=lambda edge: (edge.window, edge.by)).by
-        path.append(edge.by)
-    return path[-1]

@@ -149,7 +149,7 @@ def test_what_is_around_the_region_is_kept_byte_for_byte(before: str, after: str
     try:
         written = write(BULLETS, "markdown", previous=before.encode())
     except FormatError:
-        assert any(opening in before for opening in ("```", "<!"))
+        assert "```" in before
         return
     assert written.startswith(before.encode())
     again = write(BULLETS[:1], "markdown", previous=written + after.encode())
@@ -176,7 +176,6 @@ def test_protected_text_inside_the_region_stays() -> None:
         ("<!-- tracecomb:protect -->\n", "line 1: .* never closed"),
         ("a\0b", "not UTF-8 text"),
         ("```\ncode", "never closed; close it first"),
-        ("<!-- note\n\n", "never closed; close it first"),
     ],
 )
 def test_a_file_that_could_be_damaged_is_not_written(previous: str, message: str) -> None:

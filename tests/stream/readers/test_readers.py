@@ -14,9 +14,50 @@ from stream.readers import READERS, NotATrace, pick
 
 leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4)
 KEYS = st.sampled_from(
-    "messages steps role content tool_calls function arguments name id error calls call request response choices "
-    "message tool_call_id type text reward score success label outcome metadata model usage logprobs finish_reason "
-    "prompt task started user assistant tool is_error status function_call custom input refusal reasoning".split()
+    [
+        "messages",
+        "steps",
+        "role",
+        "content",
+        "tool_calls",
+        "function",
+        "arguments",
+        "name",
+        "id",
+        "error",
+        "calls",
+        "call",
+        "request",
+        "response",
+        "choices",
+        "message",
+        "tool_call_id",
+        "type",
+        "text",
+        "reward",
+        "score",
+        "success",
+        "label",
+        "outcome",
+        "metadata",
+        "model",
+        "usage",
+        "logprobs",
+        "finish_reason",
+        "prompt",
+        "task",
+        "started",
+        "user",
+        "assistant",
+        "tool",
+        "is_error",
+        "status",
+        "function_call",
+        "custom",
+        "input",
+        "refusal",
+        "reasoning",
+    ]
 )
 WORDS = st.sampled_from(
     ["user", "assistant", "tool", "system", "function", "text", "error", "Error: x", '{"error": {}}']
@@ -27,7 +68,7 @@ values = st.recursive(
 messages = st.lists(
     st.fixed_dictionaries(
         {"role": st.sampled_from(["system", "user", "assistant", "tool", "function"]), "content": values},
-        optional={key: values for key in ("tool_calls", "function_call", "tool_call_id", "name", "error", "refusal")},
+        optional=dict.fromkeys(("tool_calls", "function_call", "tool_call_id", "name", "error", "refusal"), values),
     ),
     min_size=1,
 )

@@ -1,0 +1,257 @@
+"""Histories of a prompt: windows decided on stale bases, imports, people and rollbacks, with foldings in between.
+
+Each event happens twice: to a playbook by the code under test, and to the never-folding reference. What is decided
+(which live bullets of the base an operation names) is the history's own; only what a removal covers is asked of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from operators.combine import apply
+from operators.facts import Count, Delta, Evidence, PersonFact, Supersession, Text, Vote, merge
+from operators.fold import fold
+from operators.playbook import Playbook
+from operators.state import PromptState, Standing, base_for, stand
+from operators.view import removal
+from tests.operators.laws.reference import Fact, Reference, as_shown
+from tests.operators.laws.strategies import KINDS
+
+BULLETS = tuple("abcdefgh")
+
+Action = tuple[str, int, int]
+"""What happens, and two numbers that choose among what there is to choose from."""
+
+LEARNERS = ("add", "update", "merge", "refine", "remove", "vote", "carry")
+BETWEEN = ("import", "person", "rollback")
+
+
+class Window:
+    """One window under construction: its delta, and what its removals cover by the reference."""
+
+    def __init__(self, base: Standing, reference: Reference) -> None:
+        self.base, self.reference = base, reference
+        self.live = sorted(reference.shown())
+        self.delta = Delta()
+        self.covers: set[Fact] = set()
+        self.proposed: list[str] = []
+
+    def join(self, delta: Delta) -> None:
+        """Join what one operation decided."""
+        self.delta = merge(self.delta, delta)
+
+    def remove(self, playbook: Playbook, reference: Reference, names: Sequence[str], number: int) -> None:
+        """Remove live bullets of a playbook that holds windows up to ``number``."""
+        self.join(removal(playbook, names, number))
+        self.covers |= reference.seen_by_removal(names)
+
+    def add_to(self, reference: Reference) -> None:
+        """Join this window's facts into a reference."""
+        learnt = self.delta
+        reference.add(
+            Delta(
+                texts=learnt.texts,
+                evidence=learnt.evidence,
+                votes=learnt.votes,
+                supersessions=learnt.supersessions,
+            )
+        )
+        reference.cover(self.covers)
+
+
+class History:
+    """A prompt's history so far, held against the reference after every event."""
+
+    def __init__(self, max_staleness: int, fold_every: int, fold_after: int) -> None:
+        self.max_staleness, self.fold_every, self.fold_after = max_staleness, fold_every, fold_after
+        self.state = PromptState("p")
+        self.reference = Reference()
+        self.versions = [(self.state.now, self.reference.copy())]
+        self.folds = 0
+        self._taught: list[tuple[str, int]] = []
+        self._voted: dict[str, int] = {}
+        self._traces = self._controls = 0
+
+    def run(self, windows: Sequence[Sequence[Action]]) -> None:
+        """Let each window happen, and then what lies between it and the next."""
+        for actions in windows:
+            self.window(actions)
+            for kind, i, j in actions:
+                if kind in BETWEEN:
+                    getattr(self, f"_{kind}")(i, j)
+
+    def window(self, actions: Sequence[Action]) -> None:
+        """Decide a window on its base, apply it to the newest state, and fold when it is time."""
+        now = self.state.now
+        number = now.window + 1
+        base = base_for(self.state, number, self.max_staleness)
+        window = Window(base, self.versions[base.version][1])
+        for kind, i, j in actions:
+            if kind in LEARNERS:
+                getattr(self, f"_{kind}")(window, i, j)
+        for kind, i, _ in actions:
+            if kind == "evict":
+                self._evict(window, number, i)
+        playbook = apply(now.playbook, window.delta)
+        window.add_to(self.reference)
+        assert as_shown(playbook) == self.reference.shown()
+        standing = Standing(now.version + 1, number, playbook)
+        older = stand(self.state, standing, self.max_staleness)
+        if number % self.fold_every == 0:
+            standing = Standing(standing.version, number, self._fold(playbook, older, number))
+        self._stands(standing, older)
+
+    def _stands(self, standing: Standing, older: tuple[Standing, ...]) -> None:
+        assert as_shown(standing.playbook) == self.reference.shown()
+        self.state = PromptState("p", standing, older)
+        self.versions.append((standing, self.reference.copy()))
+
+    # What a window's curators decide, on its base
+
+    def _teach(self, window: Window, bullet: str, wording: int, sources: Sequence[str] = ()) -> None:
+        trace = self._trace()
+        self._taught.append((trace, self.state.now.window + 1))
+        window.proposed.append(bullet)
+        window.join(
+            Delta(
+                texts=frozenset({_text(bullet, wording)}),
+                evidence=frozenset({Evidence(bullet, trace, 1, f"s{wording}")}),
+                supersessions=frozenset(
+                    Supersession(source, window.base.window, bullet) for source in sources if source != bullet
+                ),
+            )
+        )
+
+    def _trace(self) -> str:
+        self._traces += 1
+        return f"t{self._traces}"
+
+    def _add(self, window: Window, i: int, j: int) -> None:
+        self._teach(window, _name(i), j)
+
+    def _update(self, window: Window, i: int, j: int) -> None:
+        self._teach(window, _name(j), i, _some(window.live, i, 1))
+
+    def _merge(self, window: Window, i: int, j: int) -> None:
+        self._teach(window, _name(j), i, _some(window.live, i, 3))
+
+    def _refine(self, window: Window, i: int, j: int) -> None:
+        """Level 2 supersedes proposals of its own window."""
+        self._teach(window, _name(j), i, _some(window.proposed, i, 2))
+
+    def _remove(self, window: Window, i: int, j: int) -> None:
+        names = _some(window.live, i, 1 + j % 2)
+        window.remove(window.base.playbook, window.reference, names, window.base.window)
+
+    def _vote(self, window: Window, i: int, j: int) -> None:
+        """A trace votes on whatever it may have seen, now and then twice on one bullet."""
+        number = self.state.now.window + 1
+        trace = self._trace() if j & 2 or not self._traces else f"t{self._traces}"
+        if self._voted.setdefault(trace, number) == number:
+            window.join(Delta(votes=frozenset({Vote(_name(i), trace, bool(j & 1))})))
+
+    def _carry(self, window: Window, i: int, j: int) -> None:
+        """An insight carried from an earlier window becomes evidence, of a bullet its trace may have taught before."""
+        recent = [trace for trace, taught in self._taught if taught >= self.state.now.window - self.max_staleness]
+        if recent:
+            learnt = Evidence(_name(j), recent[i % len(recent)], 2 + i, f"s{i}")
+            window.join(Delta(texts=frozenset({_text(_name(j), i)}), evidence=frozenset({learnt})))
+
+    def _evict(self, window: Window, number: int, i: int) -> None:
+        """A cap removes a bullet of what the window would make."""
+        reference = self.reference.copy()
+        window.add_to(reference)
+        names = _some(sorted(reference.shown()), i, 1)
+        window.remove(apply(self.state.now.playbook, window.delta), reference, names, number)
+
+    # What happens between windows
+
+    def _between(self, delta: Delta) -> None:
+        now = self.state.now
+        standing = Standing(now.version + 1, now.window, apply(now.playbook, delta))
+        self.reference.add(delta)
+        self._stands(standing, stand(self.state, standing, self.max_staleness))
+
+    def _import(self, i: int, j: int) -> None:
+        source = f"import:{self._trace()}"
+        names = sorted({_name(i), _name(j)})
+        self._between(
+            Delta(
+                texts=frozenset(_text(name, i) for name in names),
+                evidence=frozenset(Evidence(name, source, number, source) for number, name in enumerate(names)),
+                counts=frozenset(Count(name, source, i, j) for name in names),
+            )
+        )
+
+    def _person(self, i: int, j: int) -> None:
+        self._controls += 1
+        said = f"{_name(j)} as control {self._controls} says"
+        fact = PersonFact(_name(j), self._controls, KINDS[i % len(KINDS)], said, "OTHERS")
+        self._between(Delta(people=frozenset({fact})))
+
+    def _rollback(self, i: int, j: int) -> None:
+        """The learner's facts become those of an older version; people's facts and the window number stay."""
+        old, reference = self.versions[-1 - (i + j) % len(self.versions)]
+        people = Delta(people=frozenset(self.reference.people))
+        self.reference = reference.copy()
+        self.reference.add(people)
+        now = self.state.now
+        self._stands(Standing(now.version + 1, now.window, apply(old.playbook, people)), ())
+
+    # Folding
+
+    def _fold(self, playbook: Playbook, older: tuple[Standing, ...], number: int) -> Playbook:
+        """Fold, check what is dropped and forgotten, and do as much to the reference by moving and forgetting facts."""
+        self.folds += 1
+        oldest = number - self.max_staleness
+        folded = fold(playbook, older[0].playbook, oldest, after=self.fold_after)
+        assert fold(playbook, older[0].playbook, oldest, after=self.fold_after) == folded
+        reference, before = self.reference, self.reference.shown()
+        ends, followed = reference.ends(), reference.followed()
+        anchor = self.versions[older[0].version][1]
+        oldest_base = base_for(PromptState("p", Standing(window=number), older), number + 1, self.max_staleness)
+        bases = [each for each in older if each.version >= oldest_base.version]
+        late: set[Vote] = set()
+        for bullet in sorted(set(playbook.records) - set(folded.records)):
+            if ends.get(bullet, bullet) != bullet:
+                edge = followed[bullet]
+                assert edge.window + self.fold_after <= oldest, "dropped too early"
+                assert reference.person(bullet) is None, "dropped though a person decided about it"
+                assert not any(bullet in self.versions[each.version][1].shown() for each in bases), "a base shows it"
+                unseen = {vote for vote in reference.votes - anchor.votes if reference.home_of(vote) == bullet}
+                assert all(self._voted[vote.trace] >= edge.window + self.fold_after for vote in unseen)
+                late |= unseen
+                reference.votes -= unseen
+                reference.drop(bullet, reference.target_of(edge))
+        for bullet in sorted(set(reference.ends()) - set(folded.records)):
+            alive = {fact for fact in reference.evidence - reference.covered if reference.home_of(fact) == bullet}
+            assert not alive, "forgotten though it had evidence"
+            assert reference.person(bullet) is None, "forgotten though a person decided about it"
+            reference.forget(bullet)
+        assert late or reference.shown() == before, "folding changed what is shown"
+        return folded
+
+
+def random_windows(random: Random, count: int, weights: dict[str, int], most: int = 6) -> list[list[Action]]:
+    """So many windows of up to ``most`` actions each, their kinds by weight."""
+    kinds, shares = list(weights), list(weights.values())
+    return [
+        [
+            (kind, random.randrange(24), random.randrange(24))
+            for kind in random.choices(kinds, shares, k=random.randint(0, most))
+        ]
+        for _ in range(count)
+    ]
+
+
+def _name(number: int) -> str:
+    return BULLETS[number % len(BULLETS)]
+
+
+def _some(names: Sequence[str], start: int, count: int) -> Sequence[str]:
+    return names[start % len(names) :][:count] if names else ()
+
+
+def _text(bullet: str, wording: int) -> Text:
+    return Text(bullet, wording % 3 == 0, f"{bullet}, wording {wording % 5}", "OTHERS", "")
