@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from hashlib import blake2b
 
 _SPACE = re.compile(r"\s+")
@@ -39,6 +40,7 @@ def normalise(text: str) -> str:
     return one_line(unicodedata.normalize("NFKC", text)).casefold().rstrip(" .!;:,")
 
 
+@lru_cache(1 << 10)
 def section_key(section: str) -> str:
     """ACE's key of a section header: lower case, spaces and hyphens to ``_``, ``&`` to ``and``."""
     return one_line(section).rstrip(" :").casefold().replace("&", "and").replace("-", "_").replace(" ", "_")
@@ -51,6 +53,7 @@ def section_slug(section: str) -> str:
     return _SLUGS.get(key) or letters[:4] or "misc"
 
 
+@lru_cache(1 << 13)  # one lesson is met many times: by each copy of its insight, in window after window
 def identity(section: str, content: str, key: str = "") -> str:
     """The identity (20 hex digits) of the bullet with this section and canonical key, or text where there is no key."""
     canonical = f"k\x1f{key}" if key else f"t\x1f{normalise(content)}"

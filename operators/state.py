@@ -20,7 +20,7 @@ class Standing(Struct, frozen=True):
     """A prompt as of one version: a base to curate on.
 
     :param window: the last window it holds; 0 before the first.
-    :param bullets: what it shows, in display order.
+    :param bullets: what it shows, in display order; ``text`` is what agents get, None where it was not written yet.
     :param step: what made it of the standing before; None when only its facts in full can say (a fold, a rollback).
     """
 
@@ -29,6 +29,7 @@ class Standing(Struct, frozen=True):
     playbook: Playbook = Playbook()
     bullets: tuple[Bullet, ...] = ()
     step: Step | None = None
+    text: str | None = None
 
 
 class Carried(Struct, frozen=True):

@@ -77,7 +77,7 @@ class Trace(Struct, frozen=True, omit_defaults=True):
     usage: dict[str, Any] = field(default_factory=dict)
 
 
-class Bullet(Struct, frozen=True, omit_defaults=True):
+class Bullet(Struct, frozen=True):
     """One lesson as it is shown.
 
     ``bullet`` is its identity, ``id`` its display id (``err-00001``; empty until published), ``key`` the canonical key

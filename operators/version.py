@@ -23,7 +23,7 @@ from operators.snapshot import dump, load, with_ids
 from operators.state import PromptState, Quarantined, Standing, Step, stand
 from operators.text import display_number, order, render
 from operators.values import Bullet, Learned, Update, VersionKind
-from operators.view import removal, shown
+from operators.view import recounted, removal, shown
 
 SNAPSHOT_EVERY = 50
 
@@ -162,20 +162,28 @@ def _publish(
     stats: Mapping[str, Any] | None = None,
 ) -> Published:
     version = state.now.version + 1
-    playbook = apply(state.now.playbook, delta)
-    live = shown(playbook)
-    out = evicted(live, settings.token_budget)
-    if out:
-        eviction = removal(playbook, out, state.now.window)
-        delta = merge(delta, eviction)
-        playbook = apply(playbook, eviction)
-        live = shown(playbook)
-        audit = {**(audit or {}), "evicted": [state.now.playbook.ids.get(bullet) or bullet for bullet in out]}
-    ids, counter = _number(playbook, live, state.counter, wanted or {})
-    playbook = with_ids(playbook, ids)
-    new = dict(ids)
-    bullets = tuple(order(replace(b, id=new[b.bullet]) if b.bullet in new else b for b in live.values()))
     before = state.now.bullets if before is None else before
+    playbook = apply(state.now.playbook, delta)
+    bullets = None if kind == "rollback" else recounted(before, state.now.playbook, playbook, _touched(delta))
+    ids: tuple[tuple[str, str], ...] = ()
+    counter, text = state.counter, state.now.text
+    if bullets is None:
+        live = shown(playbook)
+        out = evicted(live, settings.token_budget)
+        if out:
+            eviction = removal(playbook, out, state.now.window)
+            delta = merge(delta, eviction)
+            playbook = apply(playbook, eviction)
+            live = shown(playbook)
+            audit = {**(audit or {}), "evicted": [state.now.playbook.ids.get(bullet) or bullet for bullet in out]}
+        ids, counter = _number(playbook, live, counter, wanted or {})
+        playbook = with_ids(playbook, ids)
+        new = dict(ids)
+        bullets = tuple(order(replace(b, id=new[b.bullet]) if b.bullet in new else b for b in live.values()))
+        text = None
+    changed = _visible(bullets, settings) != _visible(before, settings)
+    if text is None or changed:
+        text = render(bullets, counters=settings.counters)
     folds = kind == "window" and window % settings.fold_every == 0 and window > settings.max_staleness
     step: Step | None = Step(delta, ids)
     if kind == "rollback":
@@ -185,17 +193,16 @@ def _publish(
         folded = fold(playbook, anchor, window - settings.max_staleness, after=settings.fold_after)
         if folded is not playbook:
             playbook, step = folded, None
-    now = Standing(version, window, playbook, bullets, step)
+    now = Standing(version, window, playbook, bullets, step, text)
     older = () if kind == "rollback" else stand(state, now, settings.max_staleness)
     after = replace(state, now=now, older=older, counter=counter, quarantined=state.quarantined + quarantined)
-    changed = _visible(bullets, settings) != _visible(before, settings)
     update = Update(
         prompt=state.prompt,
         version=version,
         base=base,
         kind=kind,
         changed=changed,
-        text=render(bullets, counters=settings.counters),
+        text=text,
         bullets=bullets,
         lineage=lineage,
         at=UNSET if after.at is None else after.at,
@@ -225,6 +232,13 @@ def _publish(
         stats=update.stats,
     )
     return Published(after, update, entry)
+
+
+def _touched(delta: Delta) -> set[str]:
+    touched = {fact[0] for fact in delta.votes}
+    for facts in (delta.evidence, delta.covered_evidence, delta.covered_votes):
+        touched.update(fact[0] for fact in facts)
+    return touched
 
 
 def _visible(bullets: Sequence[Bullet], settings: Settings) -> list[tuple[object, ...]]:

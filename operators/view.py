@@ -5,7 +5,7 @@ Deriving is O(playbook), like writing a version out; only joining facts must cos
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from operators.chunks import flat
 from operators.facts import Count, Delta, Evidence, FoldCover, Text, Vote
@@ -57,6 +57,69 @@ def _circle_end(entry: str, path: Mapping[str, Successor]) -> str:
     while (following := path[circle[-1]].by) != entry:
         circle.append(following)
     return max(path[bullet] for bullet in circle).by
+
+
+def root(playbook: Playbook, bullet: str) -> str:
+    """Where one bullet's chain of supersessions ends; itself when it is not superseded."""
+    path: dict[str, Successor] = {}
+    while bullet not in path:
+        record = playbook.records.get(bullet)
+        edge = None if record is None else successor(record)
+        if edge is None:
+            return bullet
+        path[bullet] = edge
+        bullet = edge.by
+    return _circle_end(bullet, path)
+
+
+def recounted(
+    bullets: Sequence[Bullet], old: Playbook, new: Playbook, touched: Iterable[str]
+) -> tuple[Bullet, ...] | None:
+    """What ``new`` shows, where it is what ``old`` showed with other counts; None where it may be more than that.
+
+    The usual window casts votes on bullets that are known; for it, this spares deriving everything anew.
+
+    :param bullets: what ``old`` shows.
+    :param touched: the bullets whose open facts differ.
+    """
+    if new.records is not old.records:
+        return None
+    more: dict[str, tuple[int, int, int]] = {}
+    for bullet in touched:
+        before, after = old.tallies.get(bullet) or NO_TALLY, new.tallies.get(bullet) or NO_TALLY
+        if before == after:
+            continue
+        if after[0] < before[0]:
+            return None
+        end = root(new, bullet)
+        sums = more.get(end, NO_TALLY)
+        more[end] = (
+            sums[0] + after[0] - before[0],
+            sums[1] + after[1] - before[1],
+            sums[2] + after[2] - before[2],
+        )
+    found = []
+    for each in bullets:
+        plus = more.pop(each.bullet, None)
+        if plus is None:
+            found.append(each)
+            continue
+        found.append(
+            Bullet(
+                each.id,
+                each.section,
+                each.content,
+                each.helpful + plus[1],
+                each.harmful + plus[2],
+                each.bullet,
+                each.key,
+                each.raw,
+                each.pinned,
+                each.traces + plus[0],
+            )
+        )
+    # What is left concerns bullets that did not show: votes leave it so, evidence may bring them back.
+    return None if any(plus[0] for plus in more.values()) else tuple(found)
 
 
 def chains(playbook: Playbook) -> dict[str, list[str]]:

@@ -33,7 +33,7 @@ _CHECKSUM = 8
 _START = 4 * _ENTRY  # slots begin here
 _LEAST_BITS = 6  # header and smallest table share one page of most file systems
 _WINDOW = 16 * _ENTRY  # read at once: at half load a run of slots that is longer is rare
-_CHUNK = _ENTRY << 14
+_CHUNK = _ENTRY << 12
 
 _hasher = blake2b(digest_size=KEY, person=b"tracecomb.id")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import structlog
 from msgspec.structs import replace
+from structlog.contextvars import bound_contextvars
 
 from operators.controller import BatchSizes
 from operators.learner import FixedSize, Learner, Sizes
@@ -236,12 +237,14 @@ class Replay:
         entry = replace(published.entry, run=self._run.number)
         prompt = self._store.prompt(entry.prompt)
         under_way = self._intake.under_way
-        for id, reason in entry.rejected:  # before the commit, and kept once however often it is tried
-            found = under_way[entry.prompt, id]
-            self._store.rejects.add(RejectRecord(found.file, found.line, reason, encode(found.trace)))
-        if entry.rejected:
-            self._store.rejects.flush()
-        commit(prompt, Published(published.state, published.update, entry))
+        with bound_contextvars(prompt=entry.prompt, window=entry.window, version=entry.version):
+            for id, reason in entry.rejected:  # before the commit, and kept once however often it is tried
+                found = under_way[entry.prompt, id]
+                self._store.rejects.add(RejectRecord(found.file, found.line, reason, encode(found.trace)))
+            if entry.rejected:
+                self._store.rejects.flush()
+            commit(prompt, Published(published.state, published.update, entry))
+            log.info("version published", batch_size=entry.batch_size, changed=entry.changed)
         for id, _ in entry.traces:
             del under_way[entry.prompt, id]
         self.tally.updates += 1
@@ -249,11 +252,3 @@ class Replay:
             self._keep_controller()
         self.tally.learned += len(entry.traces) - len(entry.rejected)
         self.tally.rejected += len(entry.rejected)
-        log.info(
-            "version published",
-            prompt=entry.prompt,
-            version=entry.version,
-            window=entry.window,
-            batch_size=entry.batch_size,
-            changed=entry.changed,
-        )

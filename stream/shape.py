@@ -27,8 +27,8 @@ def binary(head: bytes) -> str:
     for magic, what in _KINDS:
         if head.startswith(magic):
             return what
-    # JSON has no NUL, not even in strings.
-    return "not text" if b"\0" in head[:_SNIFFED] else ""
+    # JSON has no NUL, but a machine that went down while it wrote JSON may have left some.
+    return "not text" if b"\0" in head[:_SNIFFED] and head.lstrip()[:1] not in (b"{", b"[") else ""
 
 
 def shape(value: object) -> str:

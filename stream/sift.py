@@ -22,6 +22,7 @@ GIVE_UP_BYTES = 32 << 20
 """A file whose first so many values, or bytes of them, hold no trace is skipped without reading on."""
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
+_NO_OUTCOME = Trace().outcome
 
 
 class Found(Struct, frozen=True):
@@ -185,6 +186,9 @@ class Sift:
 
     def _trace(self, line: int, trace: Trace, raw: bytes, repaired: tuple[str, ...] = ()) -> None:
         named = trace.id != ""
+        if trace.outcome is not _NO_OUTCOME and trace.outcome == _NO_OUTCOME:
+            # msgspec leaves out a default only when it is the same object, and equal traces must have one digest.
+            trace = msgspec.structs.replace(trace, outcome=_NO_OUTCOME)
         try:
             content = _ENCODER.encode(msgspec.structs.replace(trace, id="") if named else trace)
         except (OverflowError, RecursionError, ValueError) as error:

@@ -20,7 +20,7 @@ from stream.demo.episode import Answer, Episode, Tool, lessons
 
 BUDGET = 12
 """The most calls an agent makes for one task."""
-SLIPS = 0.04
+SLIPS = 0.15
 """The share of lessons that an agent does not think of before an error reminds it."""
 
 

@@ -185,7 +185,7 @@ class Episode:
                     return
 
     def _moves(self, arguments: dict[str, Any], error: str) -> Iterator[Move]:
-        """What to try: lessons that the error reminds of, then in random order other writings of what the error names, and what other tools answer."""
+        """What to try: what the error reminds of, then other writings of what it names and other tools, shuffled."""
         reminded = [lesson for lesson in self._slipped if mask(lesson.error, arguments) == mask(error, arguments)]
         named = [name for name in self._accepted if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", error)]
         moves: list[Move] = []

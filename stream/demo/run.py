@@ -31,7 +31,7 @@ from stream.store import Store
 PROMPT = "demo"
 TASKS = 1_600
 SECONDS = 45.0
-THINK = 0.05
+THINK = 0.08
 """Seconds before each of an agent's calls."""
 IN_FLIGHT = 48
 _REFRESH = 0.2
@@ -120,12 +120,12 @@ async def run_demo(
     board.windows = sizes.windows
     last: Update | None = None
     started = time.monotonic()
-    about = [
-        f"{agents} scripted agents work on an SQLite database through {len(world.tools)} tools with {len(world.rules)}",
-        f"rules that no description tells: agents meet them as errors, and have {BUDGET} calls a task. Their traces go to",
-        "the learner, its prompts back to them. Method: model-free. Reflections have a simulated latency, so that the",
-        f"batch size controller has something to measure: {REFLECT} s each, {IN_FLIGHT} at once; {CURATE} s a curator.",
-    ]
+    about = (
+        f"{agents} scripted agents work on an SQLite database: {len(world.tools)} tools with {len(world.rules)} rules that "
+        f"no description tells. Agents meet them as errors and have {BUDGET} calls a task. Their traces go to the learner, "
+        "its prompts back to them. Method: model-free. Reflections have a simulated latency, so that the batch size "
+        f"controller has something to measure: {REFLECT} s each, {IN_FLIGHT} at once, and {CURATE} s a curator."
+    )
     with (
         Store.open(at, write=True, create=True) as store,
         traces_file(at).open("ab") as log,

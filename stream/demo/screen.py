@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import TextIO
 
 from msgspec import Struct, field
@@ -80,15 +80,14 @@ class Board(Struct):
 class Screen:
     """Shows a board; use as a context manager."""
 
-    def __init__(self, out: TextIO, *, about: Sequence[str], width: int | None = None) -> None:
+    def __init__(self, out: TextIO, *, about: str, width: int | None = None) -> None:
         self.console = Console(file=out, width=width, highlight=False, soft_wrap=not out.isatty())
         self._about = about
         self._live = Live(console=self.console, auto_refresh=False) if self.console.is_terminal else None
         self._told = 0
 
     def __enter__(self) -> Screen:
-        for line in self._about:
-            self.console.print(line, markup=False)
+        self.console.print(fill(self._about, min(100, self.console.width)), markup=False)
         self.console.print()
         if self._live:
             self._live.start()

@@ -36,7 +36,7 @@ def decode(data: bytes) -> tuple[str, list[str]]:
 
 
 def parse_json(text: str) -> tuple[Any, list[str]]:
-    """Parse one JSON document, accepting NaN, lone surrogates (replaced) and a key given twice (the last one counts).
+    """Parse one JSON document, accepting NaN (as null), lone surrogates (replaced) and a key given twice (the last).
 
     :return: the value, and warnings about what was tolerated.
     :raises FormatError: not one JSON document.
@@ -52,8 +52,11 @@ def parse_json(text: str) -> tuple[Any, list[str]]:
             found[key] = value
         return found
 
+    def constant(name: str) -> None:
+        warnings.append(f"{name}, which is no JSON, was read as null")
+
     try:
-        value = json.loads(text, object_pairs_hook=pairs)
+        value = json.loads(text, object_pairs_hook=pairs, parse_int=_integer, parse_constant=constant)
         if "\\u" in text:
             value, replaced = _clean(value)
             if replaced:
@@ -64,8 +67,8 @@ def parse_json(text: str) -> tuple[Any, list[str]]:
             hint = "a playbook is one JSON document; JSON lines are trace logs, which `tracecomb replay` reads"
         raise FormatError(f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}; {hint}") from None
     except (RecursionError, ValueError):
-        raise FormatError("not a playbook: the JSON is nested too deeply or holds a number of absurd length") from None
-    return value, warnings
+        raise FormatError("not a playbook: the JSON is nested too deeply or holds a number beyond 64 bits") from None
+    return value, list(dict.fromkeys(warnings))
 
 
 def encode(text: str) -> bytes:
@@ -77,6 +80,13 @@ def encode(text: str) -> bytes:
 def dump_json(value: Any) -> bytes:
     """Write a JSON document for people and machines: indented, not ASCII only, keys in their given order."""
     return encode(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def _integer(digits: str) -> int:
+    value = int(digits)
+    if not -(2**63) <= value < 2**63:
+        raise ValueError(digits)
+    return value
 
 
 def _clean(value: Any) -> tuple[Any, bool]:

@@ -69,7 +69,7 @@ def write(
     :param extra: what reading gave in :attr:`Imported.extra` for the same format.
     :param prompt: the prompt's name, and ``version`` its version; only ``json`` has a place for them.
     :param previous: the file that is being replaced. ``markdown`` writes into it and ``skillbook`` keeps what it holds
-        besides the bullets; the others do not look at it.
+        besides the bullets, rather than what ``extra`` does; the others do not look at it.
     :raises FormatError: the format is unknown, or ``previous`` or ``extra`` is not of it.
     """
     extra = extra or {}
@@ -83,11 +83,18 @@ def write(
         case "markdown":
             return markdown.write(bullets, previous)
         case "skillbook":
-            if previous is not None and previous.strip() and not extra:
-                extra = read(previous, format="skillbook").extra
-            return skillbook.write(bullets, extra)
+            return skillbook.write(bullets, _in_file(previous) or extra)
         case _:
             return appworld.write(bullets, extra)
+
+
+def _in_file(previous: bytes | None) -> dict[str, Any]:
+    if previous is None or not previous.strip():
+        return {}
+    try:
+        return read(previous, format="skillbook").extra
+    except FormatError as error:
+        raise FormatError(f"the file to write into: {error}; write to another file") from None
 
 
 def detect(data: bytes, name_hint: str | None = None) -> str:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from typing import Any
@@ -17,12 +18,8 @@ values = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(s
 
 @given(st.binary())
 def test_any_bytes_are_a_value_that_can_be_written_or_a_reason(raw: bytes) -> None:
-    try:
-        value = decode(raw).value
-    except BadJson as error:
-        assert str(error)
-    else:
-        msgspec.json.encode(value)
+    with contextlib.suppress(BadJson):
+        msgspec.json.encode(decode(raw).value)
 
 
 @given(values)

@@ -210,15 +210,13 @@ class History:
         reference, before = self.reference, self.reference.shown()
         ends, followed = reference.ends(), reference.followed()
         anchor = self.versions[older[0].version][1]
-        oldest_base = base_for(PromptState("p", Standing(window=number), older), number + 1, self.max_staleness)
-        bases = [each for each in older if each.version >= oldest_base.version]
         late: set[Vote] = set()
         for bullet in sorted(set(playbook.records) - set(folded.records)):
             if ends.get(bullet, bullet) != bullet:
                 edge = followed[bullet]
                 assert edge.window + self.fold_after <= oldest, "dropped too early"
                 assert reference.person(bullet) is None, "dropped though a person decided about it"
-                assert not any(bullet in self.versions[each.version][1].shown() for each in bases), "a base shows it"
+                assert edge in anchor.edges, "dropped though a base in flight does not know it superseded"
                 unseen = {vote for vote in reference.votes - anchor.votes if reference.home_of(vote) == bullet}
                 assert all(self._voted[vote.trace] >= edge.window + self.fold_after for vote in unseen)
                 late |= unseen

@@ -6,10 +6,12 @@ import copy
 import json
 from typing import Any
 
+import msgspec
+import pytest
 from msgspec.structs import replace
 
 from operators.values import Bullet
-from stream.formats import Imported, read, write
+from stream.formats import FormatError, Imported, read, write
 
 TIMES = {"created_at": "2025-12-10T17:41:35+00:00", "updated_at": "2025-12-11T00:00:00+00:00"}
 SOURCES = [{"trace_uid": "t-1", "epoch": 1}]
@@ -214,6 +216,20 @@ def test_a_new_skillbook_is_one_kayba_reads() -> None:
         "next_id": 0,
         "similarity_decisions": {},
     }
+
+
+def test_the_file_written_into_counts_more_than_what_an_import_kept() -> None:
+    newer = copy.deepcopy(CURRENT)
+    newer["skills"]["api-00001"]["evidence"] = "seen again"
+    data = write(load(CURRENT).bullets, "skillbook", extra=load(CURRENT).extra, previous=json.dumps(newer).encode())
+    assert json.loads(data) == newer
+    with pytest.raises(FormatError, match="the file to write into: not JSON"):
+        write([], "skillbook", previous=b"# Notes of mine")
+
+
+def test_what_is_kept_for_the_round_trip_can_be_stored() -> None:
+    odd = read(b'{"skills": {"a-1": {"section": "A", "content": "x", "score": NaN, "why": "\\ud800"}}}')
+    assert json.loads(msgspec.json.encode(odd.extra)) == odd.extra
 
 
 def test_many_skills_take_one_pass() -> None:

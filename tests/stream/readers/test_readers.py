@@ -14,50 +14,9 @@ from stream.readers import READERS, NotATrace, pick
 
 leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4)
 KEYS = st.sampled_from(
-    [
-        "messages",
-        "steps",
-        "role",
-        "content",
-        "tool_calls",
-        "function",
-        "arguments",
-        "name",
-        "id",
-        "error",
-        "calls",
-        "call",
-        "request",
-        "response",
-        "choices",
-        "message",
-        "tool_call_id",
-        "type",
-        "text",
-        "reward",
-        "score",
-        "success",
-        "label",
-        "outcome",
-        "metadata",
-        "model",
-        "usage",
-        "logprobs",
-        "finish_reason",
-        "prompt",
-        "task",
-        "started",
-        "user",
-        "assistant",
-        "tool",
-        "is_error",
-        "status",
-        "function_call",
-        "custom",
-        "input",
-        "refusal",
-        "reasoning",
-    ]
+    "messages steps role content tool_calls function arguments name id error calls request response choices message "
+    "tool_call_id type text reward score success label outcome metadata usage logprobs prompt task started "
+    "is_error function_call".split()  # noqa: SIM905
 )
 WORDS = st.sampled_from(
     ["user", "assistant", "tool", "system", "function", "text", "error", "Error: x", '{"error": {}}']
@@ -100,8 +59,8 @@ def test_at_most_one_reader_claims_a_value_and_reads_or_refuses_it(value: Any) -
         reading = reader.start()
         try:
             placed = [*reading.take(value, 7), *reading.close()]
-        except NotATrace as error:
-            assert str(error)
+        except NotATrace:
+            continue
         else:
             assert [line for line, _ in placed] == [7]
 
@@ -137,5 +96,6 @@ def test_what_the_samples_are_claimed_by(shared: Path) -> None:
 
 @pytest.mark.parametrize("key", ["messages", "steps", "request"])
 def test_a_format_is_not_told_by_one_word(key: str) -> None:
+    value: Any
     for value in (1, "x", None, [], {}, [1], [{}], {"role": "user"}):
         assert key == "steps" or pick({key: value}) is None, json.dumps(value)
