@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from operators.lesson import name
-from operators.mask import mask
+from operators.mask import MASK, mask
 from operators.values import Call, Step, StepError
 
 MISSING: Any = object()
@@ -141,7 +141,7 @@ def _answered(waiting: deque[tuple[str, int]], call: str, tool: str, made: list[
 
 def _with_answer(attempt: Attempt, step: Step, number: int) -> Attempt:
     error = error_of(step)
-    masked = mask(error, attempt.arguments) if error else ""
+    masked = (mask(error, attempt.arguments) or MASK) if error else ""
     return Attempt(attempt.tool, attempt.arguments, attempt.asked, number, step.content, error, masked)
 
 

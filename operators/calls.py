@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+import asyncio
+import math
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from inspect import isawaitable
 from typing import Any, TypeVar
 
@@ -21,40 +24,86 @@ class Failed(Struct, frozen=True):
 class Calls:
     """The one limiter that the calls of all prompts share.
 
+    Curators go before reflections: a window that is closed in must not queue behind the traces of all later ones.
+
     :param limit: the most calls under way at once.
     """
 
     def __init__(self, limit: int) -> None:
-        self._limiter = anyio.CapacityLimiter(limit)
+        self._free = limit
+        self._first: deque[anyio.Event] = deque()
+        self._then: deque[anyio.Event] = deque()
 
-    async def wait(self, awaitable: Awaitable[R]) -> R | Failed:
-        """Await one call under the limiter."""
-        async with self._limiter:
-            try:
-                return await awaitable
-            except Exception as error:  # whatever a method raises, its trace must still get a fate
-                return Failed(error)
+    async def wait(self, awaitable: Awaitable[R], *, first: bool = False) -> R | Failed:
+        """Await one call under the limiter; with ``first`` before all that are not."""
+        try:
+            await self._acquire(self._first if first else self._then)
+        except BaseException:
+            if isinstance(awaitable, Coroutine):
+                awaitable.close()  # else Python warns that nobody awaited it
+            raise
+        try:
+            return await awaitable
+        except Exception as error:  # whatever a method raises, its trace must still get a fate
+            return Failed(error)
+        except anyio.get_cancelled_exc_class() as error:
+            if _is_cancelled():
+                raise
+            return Failed(RuntimeError(f"something that the call awaited was cancelled: {error!r}"))
+        finally:
+            self._release()
+
+    async def _acquire(self, queue: deque[anyio.Event]) -> None:
+        if self._free:
+            self._free -= 1
+            return
+        turn = anyio.Event()
+        queue.append(turn)
+        try:
+            await turn.wait()
+        except BaseException:
+            if turn.is_set():
+                self._release()
+            else:
+                queue.remove(turn)
+            raise
+
+    def _release(self) -> None:
+        queue = self._first or self._then
+        if queue:
+            queue.popleft().set()
+        else:
+            self._free += 1
 
     async def gather(
         self, function: Callable[..., R | Awaitable[R]], arguments: Iterable[tuple[Any, ...]]
     ) -> list[R | Failed]:
-        """Call ``function`` with each of ``arguments``, all at once; results in their order.
+        """Call a curator with each of ``arguments``, all at once; results in their order.
 
         A call that returns a plain value costs no task.
         """
-        results = [attempt(function, *each) for each in arguments]
+        return await self.finish([attempt(function, *each) for each in arguments])
+
+    async def finish(self, results: list[R | Awaitable[R] | Failed]) -> list[R | Failed]:
+        """Await those results of curators that are not there yet, all at once."""
         waiting = [index for index, result in enumerate(results) if isawaitable(result)]
         if len(waiting) == 1:
-            results[waiting[0]] = await self.wait(results[waiting[0]])  # type: ignore[arg-type]
+            results[waiting[0]] = await self.wait(results[waiting[0]], first=True)  # type: ignore[arg-type]
         elif waiting:
 
             async def finish(index: int) -> None:
-                results[index] = await self.wait(results[index])  # type: ignore[arg-type]
+                results[index] = await self.wait(results[index], first=True)  # type: ignore[arg-type]
 
             async with anyio.create_task_group() as group:
                 for index in waiting:
                     group.start_soon(finish, index)
         return results  # type: ignore[return-value]
+
+
+def _is_cancelled() -> bool:
+    """Whether it is this task that is being cancelled, not just something that it awaited."""
+    task = asyncio.current_task()
+    return anyio.current_effective_deadline() == -math.inf or (task is not None and task.cancelling() > 0)
 
 
 def attempt(function: Callable[..., R | Awaitable[R]], *arguments: Any) -> R | Awaitable[R] | Failed:

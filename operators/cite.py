@@ -1,7 +1,8 @@
 """Cited curation, one group: a curator's answer is checked against the insights it was given, and becomes facts.
 
-This is our answer to context overload, beyond the paper: each insight is covered by an operation, dropped with a reason,
-or uncited, and what is uncited is carried, so that an overloaded curator costs delay and polish but never a lesson.
+This is our answer to context overload, beyond the paper: each insight is covered by an operation, dropped with a
+reason, or uncited, and what is uncited is carried, so that an overloaded curator costs delay and polish but never a
+lesson.
 """
 
 from __future__ import annotations
@@ -39,12 +40,16 @@ class Refused(Struct, frozen=True, omit_defaults=True):
 
 
 class Checked(Struct, frozen=True):
-    """One group's answer as facts: the delta, the status of each insight given, and what the audit keeps."""
+    """One group's answer as facts: the delta, the status of each insight given, and what the audit keeps.
+
+    :param repeats: (number, the number it was said to repeat) of each drop as a duplicate that holds.
+    """
 
     delta: Delta
     status: tuple[Status, ...]
     refused: tuple[Refused, ...] = ()
     drops: tuple[tuple[int, str], ...] = ()
+    repeats: tuple[tuple[int, int], ...] = ()
 
 
 def check(given: Sequence[Given], curation: Curation, base: Standing) -> Checked:
@@ -81,19 +86,21 @@ def check(given: Sequence[Given], curation: Curation, base: Standing) -> Checked
         for number in cites:
             covering.setdefault(number, []).append(target.bullet)
             evidence.add(_evidence(target.bullet, given[number - 1]))
-        edges.update(
-            Supersession(bullet, base.window, target.bullet)
-            for bullet in operation.bullets
-            if bullet in known and bullet != target.bullet
-        )
-    copies, drops = _drop(given, curation.drops, status)
+        if operation.type != "ADD":
+            edges.update(
+                Supersession(bullet, base.window, target.bullet)
+                for bullet in operation.bullets
+                if bullet in known and bullet != target.bullet
+            )
+    repeats, drops = _drop(given, curation.drops, status)
+    copies = {number: of for number, of in repeats.items() if status[number - 1] is Status.DUPLICATE}
     for number in copies:
         original = _original(number, copies)
         evidence.update(_evidence(bullet, given[number - 1]) for bullet in covering.get(original, ()))
     delta = Delta(texts=frozenset(words), evidence=frozenset(evidence), supersessions=frozenset(edges))
     if removed:
         delta = merge(delta, removal(base.playbook, sorted(removed), base.window))
-    return Checked(delta, tuple(status), tuple(refused), drops)
+    return Checked(delta, tuple(status), tuple(refused), drops, tuple(repeats.items()))
 
 
 def _said(operation: Operation, known: Mapping[str, Bullet]) -> str:
@@ -121,36 +128,32 @@ def _drop(
 ) -> tuple[dict[int, int], tuple[tuple[int, str], ...]]:
     """Mark what was dropped, in the order of the answer.
 
-    :return: the original of each verified duplicate, and (number, reason) of each drop that holds.
+    :return: what each insight dropped as a duplicate is said to repeat, and (number, reason) of each drop that holds.
     """
-    copies: dict[int, int] = {}
+    repeats: dict[int, int] = {}
     held: list[tuple[int, str]] = []
     others = 0
     for drop in drops:
+        of = drop.of if drop.reason == "duplicate" and drop.of in range(1, len(given) + 1) else None
         for number in dict.fromkeys(drop.cites):
             if not 1 <= number <= len(given) or status[number - 1] is not Status.UNCITED or drop.reason not in REASONS:
                 continue
-            if drop.of is not None and _is_duplicate(given, number, drop.of, drop.reason, copies):
-                copies[number] = drop.of
+            if of is not None and _original(of, repeats) == number:  # in a circle of repeats one must stay
+                continue
+            if of is not None and is_same(given[number - 1].insight.content, given[of - 1].insight.content):
                 status[number - 1] = Status.DUPLICATE
             elif others < len(given) // 2:
                 others += 1
                 status[number - 1] = Status.DROPPED
             else:
                 continue
+            if of is not None:
+                repeats[number] = of
             held.append((number, drop.reason))
-    return copies, tuple(held)
+    return repeats, tuple(held)
 
 
-def _is_duplicate(given: Sequence[Given], number: int, of: int, reason: str, copies: Mapping[int, int]) -> bool:
-    if reason != "duplicate" or not 1 <= of <= len(given):
-        return False
-    if _original(of, copies) == number:  # two insights that each repeat the other: one of them must stay
-        return False
-    return is_same(given[number - 1].insight.content, given[of - 1].insight.content)
-
-
-def _original(number: int, copies: Mapping[int, int]) -> int:
-    while number in copies:
-        number = copies[number]
+def _original(number: int, repeats: Mapping[int, int]) -> int:
+    while number in repeats:
+        number = repeats[number]
     return number

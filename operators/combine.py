@@ -135,7 +135,7 @@ def _with_covered_count(record: Record, count: Count) -> Record:
 
 
 def _with_supersession(record: Record, fact: Supersession) -> Record:
-    successor = Successor(fact.window, fact.by)
+    successor = Successor(fact.window, fact.by, fact.by)
     if fact.bullet == fact.by or (record.successor is not None and successor <= record.successor):
         return record
     return replace(record, successor=successor)

@@ -7,6 +7,8 @@ folded of the bullets it names, and must not cover what it never saw.
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from msgspec.structs import replace
 from rpds import HashTrieMap
 
@@ -14,6 +16,8 @@ from operators.chunks import flat
 from operators.combine import VOTE_TALLY
 from operators.playbook import (
     BLANK,
+    HARMFUL,
+    HELPFUL,
     NO_TALLY,
     SEEN,
     Facets,
@@ -30,26 +34,28 @@ from operators.view import roots, successor
 SESSIONS_KEPT = 8
 
 
-def fold(playbook: Playbook, anchor: Playbook, window: int, *, after: int = 50) -> Playbook:
+def fold(
+    playbook: Playbook, anchor: Playbook, window: int, *, after: int = 50, carried: Container[str] = ()
+) -> Playbook:
     """Fold what ``anchor``, an older state of ``playbook``, holds.
 
     :param window: the least window of a base still in flight; later removals than that cover what is folded now.
     :param after: a bullet superseded this many windows ago is dropped, its counts going where its chain ends.
+    :param carried: traces with an insight that is still carried; what else they taught stays open till that is settled.
     """
     evidence = dict(flat(playbook.evidence))
     votes = dict(flat(playbook.votes))
     folded = {bullet: kept for bullet, record in playbook.records.items() if (kept := open_folded(record)) is not None}
     taken: dict[str, _Taken] = {}
     for pair, old_facets in flat(anchor.evidence).items():
-        _take_evidence(pair, old_facets, evidence, taken)
-    for pair in flat(anchor.votes):
-        gained = VOTE_TALLY[votes.pop(pair, 0)]
-        mine = taken.setdefault(pair[0], _Taken())
-        mine.helpful += gained[0]
-        mine.harmful += gained[1]
+        if pair[1] not in carried:
+            _take_evidence(pair, old_facets, evidence, taken)
+    for pair, old_bits in flat(anchor.votes).items():
+        _take_vote(pair, old_bits, votes, taken)
     records: dict[str, Record] = {}
     for bullet, record in playbook.records.items():
-        counts = record.counts & (anchor.records.get(bullet) or BLANK).counts
+        old = anchor.records.get(bullet) or BLANK
+        counts = record.counts & old.counts
         mine = taken.setdefault(bullet, _Taken())
         for count in counts - record.covered_counts:
             mine.helpful += count.helpful
@@ -57,11 +63,12 @@ def fold(playbook: Playbook, anchor: Playbook, window: int, *, after: int = 50) 
         records[bullet] = replace(
             record,
             counts=record.counts - counts,
-            covered_counts=record.covered_counts - counts,
+            covered_counts=record.covered_counts - counts - (old.covered_counts - record.counts),
             folded=mine.joined(folded.get(bullet), window),
             cover=-1,
         )
-    _drop_superseded(playbook, anchor, records, {pair[0] for pair in evidence}, window - after)
+    still_open = {pair[0] for pair in evidence} | {pair[0] for pair in votes}
+    _drop_superseded(playbook, anchor, records, still_open, window - after)
     _forget_dead(records, evidence)
     return _rebuilt(playbook, records, evidence, votes)
 
@@ -90,17 +97,29 @@ class _Taken:
 
 
 def _take_evidence(pair: Pair, old: Facets, evidence: dict[Pair, Facets], taken: dict[str, _Taken]) -> None:
-    old_keys = {facet[:2] for facet in old}
-    now = evidence.pop(pair)
-    mine = taken.setdefault(pair[0], _Taken())
-    for facet in now:
-        if facet[:2] in old_keys and facet[2] == SEEN:
+    """Take what one trace taught of one bullet, unless it has taught more since: one trace is to count once."""
+    now = evidence[pair]
+    if {facet[:2] for facet in now} != {facet[:2] for facet in old}:
+        return
+    del evidence[pair]
+    for _, session, bits in now:
+        if bits == SEEN:
+            mine = taken.setdefault(pair[0], _Taken())
             mine.traces.add(pair[1])
-            if facet[1]:
-                mine.sessions.add(facet[1])
-    rest = tuple(facet for facet in now if facet[:2] not in old_keys)
-    if rest:
-        evidence[pair] = rest
+            if session:
+                mine.sessions.add(session)
+
+
+def _take_vote(pair: Pair, old: int, votes: dict[Pair, int], taken: dict[str, _Taken]) -> None:
+    """Take one trace's vote on one bullet, unless it has voted otherwise since."""
+    now = votes[pair]
+    if now & (HELPFUL | HARMFUL) & ~old:
+        return
+    del votes[pair]
+    helpful, harmful = VOTE_TALLY[now]
+    mine = taken.setdefault(pair[0], _Taken())
+    mine.helpful += helpful
+    mine.harmful += harmful
 
 
 def _drop_superseded(
@@ -109,38 +128,39 @@ def _drop_superseded(
     """Move each bullet superseded by ``oldest`` into its successor, and turn what pointed at it to where it went.
 
     A bullet goes to its direct successor, one that every base in flight knows to follow it, so that a removal which
-    names the one names the other too.
+    names the one names the other too. One with open facts waits: what is shown must not change.
     """
-    dropped: dict[str, str] = {}
+    dropped: dict[str, Successor] = {}
     for bullet in roots(playbook):
-        record = playbook.records[bullet]
+        record = records[bullet]
         edge = successor(record)
         if (
             edge is not None
             and edge.window <= oldest
             and record.person is None
+            and not record.counts
             and bullet not in still_open
             and successor(anchor.records.get(bullet) or BLANK) == edge
         ):
-            dropped[bullet] = edge.by
+            dropped[bullet] = edge
     if not dropped:
         return
 
-    def heir(bullet: str) -> str:
-        while bullet in dropped:
-            bullet = dropped[bullet]
-        return bullet
+    def led(edge: Successor) -> Successor:
+        # As old as the newest passed on the way, or a circle would lose its newest and with it its end.
+        while edge.by in dropped:
+            onwards = dropped[edge.by]
+            edge = max(edge, onwards)._replace(by=onwards.by)
+        return edge
 
-    for bullet in dropped:
-        gone, to = records.pop(bullet), heir(bullet)
+    for bullet, edge in dropped.items():
+        gone, to = records.pop(bullet), led(edge).by
         theirs = records.get(to) or BLANK
         records[to] = replace(theirs, folded=_sum(theirs.folded, gone.folded))
     for bullet, record in records.items():
         if record.successor is not None and record.successor.by in dropped:
-            to = heir(record.successor.by)
-            records[bullet] = replace(
-                record, successor=None if to == bullet else Successor(record.successor.window, to)
-            )
+            edge = led(record.successor)
+            records[bullet] = replace(record, successor=None if edge.by == bullet else edge)
 
 
 def _sum(left: Folded | None, right: Folded | None) -> Folded | None:

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from inspect import isawaitable
 from typing import Any
 
 from msgspec import Struct, field
 
-from operators.calls import Calls, Failed
+from operators.calls import Calls, Failed, attempt
 from operators.cite import Checked, Status, check
 from operators.facts import EMPTY, Delta, Evidence, Text, Vote, merge
-from operators.identity import identity, one_line
+from operators.identity import identity, normalise, one_line
 from operators.method import Method
+from operators.modelfree import union
 from operators.overload import Load
 from operators.reduce import level_two
+from operators.repeats import Key, key_of, settle_repeats
 from operators.scan import Node, scan
 from operators.settings import Settings
 from operators.shuffle import groups, place_carried, window_seed
 from operators.similar import Texts
 from operators.state import Carried, Standing
-from operators.modelfree import union
-from operators.values import Given, Reflection
+from operators.values import Curation, Given, Insight, Reflection
 
 CHANCES = 2
 """How many more times than the first an insight is given before it enters raw."""
@@ -44,6 +46,48 @@ class Learning(Struct, frozen=True):
     audit: dict[str, Any] = field(default_factory=dict)
 
 
+class Asked(Struct, frozen=True):
+    """A window whose curators were asked, one a group.
+
+    :param tables: what each was given.
+    :param answers: of each its answer, how it failed, or an awaitable of either.
+    :param known: evidence for the base of those carried insights that it says already.
+    """
+
+    window: int
+    reflections: Sequence[Reflection]
+    base: Standing
+    tables: list[list[Given]]
+    answers: list[Curation | Awaitable[Curation] | Failed]
+    known: Delta
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether no answer has to be awaited."""
+        return not any(map(isawaitable, self.answers))
+
+
+def ask(
+    prompt: str,
+    window: int,
+    reflections: Sequence[Reflection],
+    due: Sequence[Carried],
+    base: Standing,
+    method: Method,
+    settings: Settings,
+) -> Asked:
+    """Shuffle a window's insights into groups, and call each group's curator.
+
+    :param due: carried insights that are due in this window.
+    """
+    seed = window_seed(settings.seed, prompt, window)
+    dealt = groups(len(reflections), seed, settings.copies)
+    known, waiting = _already_kept(due, base)
+    tables = [table for table in _tables(reflections, dealt, waiting, seed) if table]
+    answers = [attempt(method.curate, table, base.bullets) for table in tables]
+    return Asked(window, reflections, base, tables, answers, known)
+
+
 async def learn(
     prompt: str,
     window: int,
@@ -58,36 +102,38 @@ async def learn(
 
     :param due: carried insights that are due in this window.
     """
-    seed = window_seed(settings.seed, prompt, window)
-    dealt = groups(len(reflections), seed, settings.copies)
-    known, waiting = _already_kept(due, base)
-    tables = _tables(reflections, dealt, waiting, seed)
-    asked = [table for table in tables if table]
-    answers = await calls.gather(method.curate, [(table, base.bullets) for table in asked]) if asked else []
+    return await learn_from(ask(prompt, window, reflections, due, base, method, settings), method, calls, settings)
+
+
+async def learn_from(asked: Asked, method: Method, calls: Calls, settings: Settings) -> Learning:
+    """Learn from what the curators answer."""
+    base, tables = asked.base, asked.tables
+    answers = await calls.finish(asked.answers) if tables else []
     checked: list[Checked] = []
     failures = 0
-    for table, answer in zip(asked, answers, strict=True):
-        if isinstance(answer, Failed):
+    for table, answer in zip(tables, answers, strict=True):
+        if not isinstance(answer, Curation):  # it raised, or whatever it gave is no answer
             failures += 1
             answer = union(table)
         checked.append(check(table, answer, base))
-    fates = _fates(asked, checked)
+    fates = _fates(tables, checked)
     tree = scan([each.delta for each in checked], merge) if checked else None
-    votes = Delta(votes=_votes(reflections))
+    copies = settle_repeats(tables, checked, fates, tree.value if tree else EMPTY)
+    votes = Delta(votes=_votes(asked.reflections))
     second = EMPTY
     reduce_calls = 0
     if method.reduces and tree is not None:
         second, reduce_calls = await level_two(tree, [each.delta for each in checked], base, method, calls, settings)
-    carried, raw = _carry(asked, fates, window, settings.max_staleness)
+    carried, raw = _carry(tables, fates, asked.window, settings.max_staleness)
     entered = _enter_raw(raw, base, tree.value if tree else EMPTY)
-    extra = merge(merge(votes, known), merge(second, entered))
+    extra = merge(merge(votes, merge(asked.known, copies)), merge(second, entered))
     return Learning(
         tree,
         extra,
         carried,
-        _load(len(reflections), asked, fates, len(raw)),
-        len(asked) + reduce_calls,
-        _audit(asked, checked, failures, raw),
+        _load(len(asked.reflections), tables, fates, len(raw)),
+        len(tables) + reduce_calls,
+        _audit(tables, checked, failures, raw),
     )
 
 
@@ -104,7 +150,7 @@ def _tables(
 ) -> list[list[Given]]:
     """What each group's curator is given; a group without an insight stays empty and makes no call."""
     fresh = {
-        index: [Given(insight, reflection.trace, reflection.session) for insight in reflection.insights]
+        index: [Given(insight, reflection.trace, reflection.session) for insight in _worded(reflection.insights)]
         for index, reflection in enumerate(reflections)
         if reflection.insights
     }
@@ -119,6 +165,11 @@ def _tables(
         for given, group in zip(carried, place_carried(len(carried), len(tables), seed), strict=True):
             tables[group].append(given)
     return tables
+
+
+def _worded(insights: Sequence[Insight]) -> Iterator[Insight]:
+    """The insights that say anything; the others teach nothing, and no bullet can be made of them."""
+    return (insight for insight in insights if normalise(insight.content))
 
 
 def _votes(reflections: Sequence[Reflection]) -> frozenset[Vote]:
@@ -144,28 +195,24 @@ def _already_kept(due: Iterable[Carried], base: Standing) -> tuple[Delta, list[G
     return Delta(evidence=frozenset(evidence)), rest
 
 
-def _key(given: Given) -> tuple[str, int]:
-    return given.trace, given.insight.number
-
-
-def _fates(tables: Sequence[Sequence[Given]], checked: Sequence[Checked]) -> dict[tuple[str, int], Status]:
+def _fates(tables: Sequence[Sequence[Given]], checked: Sequence[Checked]) -> dict[Key, Status]:
     """What became of each insight; of its copies covered beats duplicate beats dropped beats uncited."""
-    fates: dict[tuple[str, int], Status] = {}
+    fates: dict[Key, Status] = {}
     for table, one in zip(tables, checked, strict=True):
         for given, status in zip(table, one.status, strict=True):
-            key = (given.trace, given.insight.number)
+            key = key_of(given)
             if status >= fates.get(key, Status.UNCITED):
                 fates[key] = status
     return fates
 
 
 def _carry(
-    tables: Sequence[Sequence[Given]], fates: dict[tuple[str, int], Status], window: int, max_staleness: int
+    tables: Sequence[Sequence[Given]], fates: dict[Key, Status], window: int, max_staleness: int
 ) -> tuple[tuple[Carried, ...], list[Given]]:
     """Those to give again, and those whose chances are used up; each once, in the order of trace and number."""
     if Status.UNCITED not in fates.values():
         return (), []
-    uncited = {_key(given): given for table in tables for given in table if fates[_key(given)] is Status.UNCITED}
+    uncited = {key_of(given): given for table in tables for given in table if fates[key_of(given)] is Status.UNCITED}
     carried, raw = [], []
     for _, given in sorted(uncited.items()):
         if given.missed >= CHANCES:
@@ -177,33 +224,33 @@ def _carry(
 
 
 def _enter_raw(raw: Sequence[Given], base: Standing, delta: Delta) -> Delta:
-    """A bullet of its own for each insight, marked raw, unless a bullet of the base or of this window says it already."""
+    """A bullet of its own for each insight, marked raw, unless one of the base or of this window says it already."""
     if not raw:
         return EMPTY
     words = sorted(delta.texts)
     bullets = [bullet.bullet for bullet in base.bullets] + [text.bullet for text in words]
-    contents = [bullet.content for bullet in base.bullets] + [text.content for text in words]
+    said = Texts([*(bullet.content for bullet in base.bullets), *(text.content for text in words)])
     texts: set[Text] = set()
     evidence: set[Evidence] = set()
     for given in raw:
         insight = given.insight
-        at = Texts(contents).same_as(insight.content)
+        at = said.same_as(insight.content)
         if at is None:
             content, section = insight.content.strip(), one_line(insight.section) or "OTHERS"
             bullet = identity(section, content, insight.key)
             texts.add(Text(bullet, True, content, section, insight.key))
             bullets.append(bullet)
-            contents.append(content)
+            said.append(content)
         else:
             bullet = bullets[at]
         evidence.add(Evidence(bullet, given.trace, insight.number, given.session))
     return Delta(texts=frozenset(texts), evidence=frozenset(evidence))
 
 
-def _load(size: int, tables: Sequence[Sequence[Given]], fates: dict[tuple[str, int], Status], raw: int) -> Load:
+def _load(size: int, tables: Sequence[Sequence[Given]], fates: dict[Key, Status], raw: int) -> Load:
     if not fates:
         return Load(size, 0, 0, raw, 0)
-    first = {(given.trace, given.insight.number) for table in tables for given in table if not given.missed}
+    first = {key_of(given) for table in tables for given in table if not given.missed}
     good = sum(fates[key] >= Status.DUPLICATE for key in first)
     covered = sum(status is Status.COVERED for status in fates.values())
     return Load(size, len(first), good, raw, covered)

@@ -8,7 +8,6 @@ different prompts never wait for each other.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from inspect import isawaitable
 from types import TracebackType
 from typing import Protocol
 
@@ -16,12 +15,12 @@ import anyio
 from anyio.abc import TaskGroup
 
 from operators.calls import Calls, Failed, attempt
-from operators.learn import enter_all, learn
+from operators.learn import Asked, ask, enter_all, learn_from
 from operators.method import Method
 from operators.modelfree import ModelFree
 from operators.overload import Load
 from operators.settings import Settings
-from operators.state import PromptState, base_for
+from operators.state import PromptState, Standing, base_for
 from operators.values import Bullet, Reflection, Trace
 from operators.version import Published, publish_window
 from operators.when import newest
@@ -54,14 +53,14 @@ class FixedSize:
 class Lane:
     """One prompt under way."""
 
-    def __init__(self, state: PromptState) -> None:
+    def __init__(self, state: PromptState, now: float) -> None:
         self.state = state
         self.opened = state.now.window
         self.rolled_back = 0
         self.running = 0
         self.publishing = False
         self.changed = anyio.Event()
-        self.active = 0.0
+        self.active = now
 
     def move(self) -> None:
         """Wake all who wait for the state to change."""
@@ -126,21 +125,22 @@ class Learner:
         """The prompt's lane, its state loaded at first use."""
         lane = self._lanes.get(prompt)
         if lane is None:
-            lane = self._lanes[prompt] = Lane(self._load(prompt))
+            lane = self._lanes[prompt] = Lane(self._load(prompt), self._clock())
         return lane
 
     async def feed(self, traces: Sequence[Trace]) -> None:
         """Take traces in order of arrival; waits while too many are closed in and not yet published."""
         room = self._windows.room()
         if room is None or len(traces) <= room:
-            parts: dict[str, list[Trace]] = {}
-            for trace in traces:
-                if trace.prompt in parts:
-                    parts[trace.prompt].append(trace)
-                else:
-                    parts[trace.prompt] = [trace]
-            for prompt, part in parts.items():
-                await self._take(prompt, part)
+            parts: dict[str, tuple[list[Trace], list[int]]] = {}
+            for arrival, trace in enumerate(traces, self._windows.arrived):
+                part = parts.get(trace.prompt)
+                if part is None:
+                    part = parts[trace.prompt] = ([], [])
+                part[0].append(trace)
+                part[1].append(arrival)
+            for prompt, (mine, arrivals) in parts.items():
+                await self._take(prompt, mine, arrivals)
         else:
             for trace in traces:
                 await self._take(trace.prompt, (trace,))
@@ -171,7 +171,7 @@ class Learner:
             await self._close(self._lanes[window.prompt], window)
         max_wait = self._settings.max_wait
         if max_wait is not None:
-            for lane in self._lanes.values():
+            for lane in list(self._lanes.values()):
                 if lane.state.carried and not lane.running and now - lane.active >= max_wait:
                     await self._enter_carried(lane)
 
@@ -180,12 +180,14 @@ class Learner:
 
         :param end: nothing follows, so what is carried enters now.
         """
-        for window in self._windows.close_all():
-            await self._close(self._lanes[window.prompt], window)
-        while any(lane.running for lane in self._lanes.values()):
-            await self._progress.wait()
+        while True:
+            for window in self._windows.close_all():
+                await self._close(self._lanes[window.prompt], window)
+            if not any(lane.running for lane in self._lanes.values()):
+                break
+            await self._progress.wait()  # and once more: stragglers may have opened windows
         if end:
-            for lane in self._lanes.values():
+            for lane in list(self._lanes.values()):
                 if lane.state.carried:
                     await self._enter_carried(lane)
 
@@ -212,9 +214,9 @@ class Learner:
         while (window := self._windows.over_bound()) is not None:
             await self._close(self._lanes[window.prompt], window)
 
-    async def _take(self, prompt: str, traces: Sequence[Trace]) -> None:
+    async def _take(self, prompt: str, traces: Sequence[Trace], arrivals: Sequence[int] | None = None) -> None:
         lane = self.lane(prompt)
-        for window, part in self._windows.add(prompt, traces, self._clock()):
+        for window, part in self._windows.add(prompt, traces, self._clock(), arrivals):
             self._reflect(lane, window, part)
             if window.cause is not None:
                 await self._close(lane, window)
@@ -271,37 +273,47 @@ class Learner:
         if not window.traces:  # its version was made before a crash
             return
         lane.active = self._clock()
-        if window.waiting or lane.running or self._method.reduces:
-            lane.running += 1
-            self._tasks.start_soon(self._aggregate_in_turn, lane, window)
-        else:
-            await self._aggregate(lane, window)
+        lane.running += 1
+        asked: Asked | None = None
+        alone = not lane.publishing and lane.state.now.window == window.number - 1
+        if alone and not window.waiting and not self._method.reduces:
+            asked = self._ask(lane, window, base_for(lane.state, window.number, self._settings.max_staleness))
+            if asked.is_answered:
+                await self._aggregate_in_turn(lane, window, asked)
+                return
+        self._tasks.start_soon(self._aggregate_in_turn, lane, window, asked)
 
-    async def _aggregate_in_turn(self, lane: Lane, window: Window) -> None:
+    def _ask(self, lane: Lane, window: Window, base: Standing) -> Asked:
+        number = window.number
+        reflections = [slot.result if isinstance(slot, _Slot) else slot for slot in window.reflections]
+        good = [each for each in reflections if isinstance(each, Reflection)]
+        due = [each for each in lane.state.carried if each.due == number]
+        return ask(window.prompt, number, good, due, base, self._method, self._settings)
+
+    async def _aggregate_in_turn(self, lane: Lane, window: Window, asked: Asked | None) -> None:
         try:
-            await self._aggregate(lane, window)
+            await self._aggregate(lane, window, asked)
         finally:
             lane.running -= 1
             self._progress.set()
             self._progress = anyio.Event()
 
-    async def _aggregate(self, lane: Lane, window: Window) -> None:
+    async def _aggregate(self, lane: Lane, window: Window, asked: Asked | None) -> None:
         full, number, settings = self._clock(), window.number, self._settings
         await self._reflected(lane, window)
-        reflections = [slot.result if isinstance(slot, _Slot) else slot for slot in window.reflections]
-        good = [each for each in reflections if isinstance(each, Reflection)]
-        rejected = [(each.trace.id, each.reason) for each in reflections if isinstance(each, _Rejected)]
         while lane.state.now.window < number - 1 - settings.max_staleness:
             await lane.changed.wait()
         started = max(full, self._clock())
         while True:
-            base = base_for(lane.state, number, settings.max_staleness)
-            due = [each for each in lane.state.carried if each.due == number]
-            learning = await learn(window.prompt, number, good, due, base, self._method, self._calls, settings)
+            asked = asked or self._ask(lane, window, base_for(lane.state, number, settings.max_staleness))
+            learning, base = await learn_from(asked, self._method, self._calls, settings), asked.base
             while lane.publishing or lane.state.now.window < number - 1:
                 await lane.changed.wait()
             if base.version >= lane.rolled_back:  # a base older than a rollback is curated again
                 break
+            asked = None
+        reflections = [slot.result if isinstance(slot, _Slot) else slot for slot in window.reflections]
+        rejected = [(each.trace.id, each.reason) for each in reflections if isinstance(each, _Rejected)]
         published = publish_window(
             lane.state,
             number,
@@ -329,8 +341,15 @@ class Learner:
             lane.move()
 
     async def _enter_carried(self, lane: Lane) -> None:
+        while lane.publishing:
+            await lane.changed.wait()
         state, settings = lane.state, self._settings
+        if lane.running or not state.carried:
+            return
         lane.opened = number = max(lane.opened, state.now.window) + 1
+        window = self._windows.get(state.prompt)
+        if window is not None:  # nothing was learned from it yet, so it can be the one after
+            window.number, number = number, number - 1
         learning = enter_all(number, state.carried, state.now)
         await self._publish(lane, publish_window(state, number, learning, state.now, settings, lineage=self._lineage))
 

@@ -11,7 +11,7 @@ Grammar (``NAME`` has no backtick, ``ERROR`` no double quote, ``VALUE`` is JSON,
             | "call " first " first"
             | "the same call may succeed when made again"
             | "the same call again fails again, change it or stop"
-    first   = "`NAME`" [" with VALUE"] | "`NAME`, `NAME`" …
+    first   = "`NAME`" [" with VALUE"] | "all of `NAME`, `NAME`" …
     what    = "its `FIELD`" | "a value of its answer"
 
 A NAME in a fix is an argument; a nested one is written ``order.lines[].price``. A FIELD is written the same way.
@@ -37,7 +37,7 @@ _STOP = "the same call again fails again, change it or stop"
 _WHOLE = "the whole input"
 _HEAD = re.compile(r'`([^`]*)` fails with "([^"]*)": ')
 _ARGUMENT = re.compile(r"(change|add|leave out) (?:`([^`]*)`|the whole input), e\.g\. ")
-_FIRST = re.compile(r"call ((?:`[^`]*`(?:, )?)+)( with )?")
+_FIRST = re.compile(r"call (?:all of )?((?:`[^`]*`(?:, )?)+)( with )?")
 _PASS = re.compile(r" first and pass (?:its `([^`]*)`|a value of its answer) as `([^`]*)`, e\.g\. ")
 _NAMES = re.compile(r"`([^`]*)`")
 _DECODER = json.JSONDecoder()
@@ -83,6 +83,8 @@ class Lesson(Struct, frozen=True):
 
     def _first(self) -> str:
         names = ", ".join(f"`{name}`" for name in self.first)
+        if len(self.first) > 1:
+            return f"all of {names}"  # sorts behind one name, so of lessons with one key the simpler is shown
         return f"{names} with {self.given}" if self.given else names
 
 

@@ -37,9 +37,13 @@ class Folded(NamedTuple):
 
 
 class Successor(NamedTuple):
-    """The newest supersession of a bullet; greater is newer, ties go by identity."""
+    """The newest supersession of a bullet; greater is newer, ties go by the identity that it ``named``.
+
+    ``by`` is where it leads: elsewhere once folding has dropped the bullet named.
+    """
 
     window: int
+    named: str
     by: str
 
 

@@ -3,53 +3,58 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from rapidfuzz import fuzz, process
 
 from operators.identity import normalise
 
 SAME = 90.0
-"""Similarity (0 to 100, of sorted words) from which two texts count as one lesson; ACE merges at 0.90."""
+"""Similarity (0 to 100, in the order of words) from which two texts count as one lesson; ACE merges at 0.90."""
 RELATED = 75.0
 """Similarity (0 to 100, of shared words) from which an operation without citations covers an insight."""
 
 # Words that turn a lesson into another one though almost every letter is the same.
 _HARD = re.compile(
-    r"\d+(?:\.\d+)?|\b(?:not|no|never|without|always|only|before|after|first|last|min|max|minimum|maximum)\b|\w*n't\b"
-    r"|`[^`]*`|\b\w+_\w+\b"
+    r"\d+(?:\.\d+)?|\b(?:not|no|nor|never|none|neither|cannot|without|avoid|unless|except|until|always|only|before|after"
+    r"|first|last|then|min|max|minimum|maximum|least|most|less|more|above|below)\b|\w*n['’]t\b|`[^`]*`|\b\w+_\w+\b"
 )
 
 
 def hard_tokens(text: str) -> list[str]:
-    """What must agree besides the wording: numbers, negations, order words and identifiers."""
-    return sorted(_HARD.findall(text.casefold()))
+    """What must agree besides the wording: numbers, negations, order words and identifiers, as they come."""
+    return _HARD.findall(text.casefold())
 
 
 def is_same(left: str, right: str) -> bool:
     """Whether two texts are near-duplicates of each other."""
     one, other = normalise(left), normalise(right)
-    if one == other:
-        return True
-    return fuzz.token_sort_ratio(one, other, score_cutoff=SAME) > 0 and hard_tokens(one) == hard_tokens(other)
+    return one == other or (fuzz.ratio(one, other, score_cutoff=SAME) > 0 and _agree(one, other))
+
+
+def _agree(one: str, other: str) -> bool:
+    """Whether like texts say one thing: the very same words in another order may say the opposite."""
+    return hard_tokens(one) == hard_tokens(other) and sorted(one.split()) != sorted(other.split())
 
 
 class Texts:
     """Texts to look near-duplicates up in, normalised once."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = texts
+    def __init__(self, texts: Iterable[str]) -> None:
         self._normal = [normalise(text) for text in texts]
+
+    def append(self, text: str) -> None:
+        """Take one more text, at the next index."""
+        self._normal.append(normalise(text))
 
     def same_as(self, text: str) -> int | None:
         """The index of the nearest near-duplicate of ``text``; of equals the first."""
         if not self._normal:
             return None
         wanted = normalise(text)
-        found = process.extract(wanted, self._normal, scorer=fuzz.token_sort_ratio, score_cutoff=SAME, limit=5)
-        hard = hard_tokens(wanted)
+        found = process.extract(wanted, self._normal, scorer=fuzz.ratio, score_cutoff=SAME, limit=50)
         for candidate, _, index in found:
-            if candidate == wanted or hard_tokens(candidate) == hard:
+            if candidate == wanted or _agree(candidate, wanted):
                 return int(index)
         return None
 

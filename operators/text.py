@@ -9,7 +9,7 @@ written  read
 ======== =====================================================================================
 ``⏎``    a line feed
 ``␛HEX;`` the character with that code point: other line breaks, NUL, and ``⏎`` and ``␛`` themselves
-``␛;``   nothing: keeps white space at an edge, and text that would read as counters, an id or a header's mark
+``␛;``   nothing: keeps white space at an edge, a colon after a header, and text that would read as counters
 ======== =====================================================================================
 """
 
@@ -142,7 +142,7 @@ def edged(text: str, first: bool = False, last: bool = False) -> str:
 
 
 def _header(title: str) -> str:
-    return edged(escape(title), title.startswith("#"), title.endswith(":")) or NOTHING
+    return edged(escape(title), last=title.endswith(":")) or NOTHING
 
 
 def _line(bullet: Bullet, counters: bool) -> str:
@@ -165,7 +165,7 @@ def parse_ace(text: str) -> Parsed:
     lines; where no bullet is above they become one, without an id. Each such guess is told in ``problems``.
     """
     reading = _Reading()
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    text = text.removeprefix("\ufeff")
     for number, raw in enumerate((text if "\n" in text else text.replace("\r", "\n")).split("\n"), 1):
         line = raw.strip()
         if line.startswith("##"):

@@ -20,7 +20,7 @@ from operators.playbook import Playbook, Record
 from operators.settings import Settings
 from operators.settle import settle
 from operators.snapshot import dump, load, with_ids
-from operators.state import PromptState, Quarantined, Standing, Step, stand
+from operators.state import Carried, PromptState, Quarantined, Standing, Step, stand
 from operators.text import display_number, order, render
 from operators.values import Bullet, Learned, Update, VersionKind
 from operators.view import recounted, removal, shown
@@ -190,7 +190,7 @@ def _publish(
         step = None
     elif folds:
         anchor = stand(state, Standing(window=window), settings.max_staleness)[0].playbook
-        folded = fold(playbook, anchor, window - settings.max_staleness, after=settings.fold_after)
+        folded = _fold(playbook, anchor, window, state.carried, settings)
         if folded is not playbook:
             playbook, step = folded, None
     now = Standing(version, window, playbook, bullets, step, text)
@@ -232,6 +232,18 @@ def _publish(
         stats=update.stats,
     )
     return Published(after, update, entry)
+
+
+def _fold(
+    playbook: Playbook, anchor: Playbook, window: int, carried: Sequence[Carried], settings: Settings
+) -> Playbook:
+    return fold(
+        playbook,
+        anchor,
+        window - settings.max_staleness,
+        after=settings.fold_after,
+        carried={each.given.trace for each in carried},
+    )
 
 
 def _touched(delta: Delta) -> set[str]:
@@ -283,7 +295,7 @@ def advance(state: PromptState, entry: Entry, settings: Settings) -> PromptState
     step: Step | None = Step(entry.delta, entry.ids)
     if entry.folded:
         anchor = stand(state, Standing(window=entry.window), settings.max_staleness)[0].playbook
-        playbook = fold(playbook, anchor, entry.window - settings.max_staleness, after=settings.fold_after)
+        playbook = _fold(playbook, anchor, entry.window, entry.carried, settings)
         step = None
     now = Standing(entry.version, entry.window, playbook, tuple(order(shown(playbook).values())), step)
     return PromptState(

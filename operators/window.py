@@ -57,16 +57,29 @@ class Windows:
         """How many traces are in open windows."""
         return self._held
 
-    def add(self, prompt: str, traces: Sequence[Trace], now: float) -> Iterator[tuple[Window, Sequence[Trace]]]:
+    @property
+    def arrived(self) -> int:
+        """How many traces have arrived."""
+        return self._arrived
+
+    def get(self, prompt: str) -> Window | None:
+        """The open window of a prompt."""
+        return self._open.get(prompt)
+
+    def add(
+        self, prompt: str, traces: Sequence[Trace], now: float, arrivals: Sequence[int] | None = None
+    ) -> Iterator[tuple[Window, Sequence[Trace]]]:
         """Add traces of one prompt, in order; yields each window with the part of them that it took.
 
         Look at ``cause`` after each: a window that has one is closed, and takes no more.
+
+        :param arrivals: the place of each trace among all that arrived, where other prompts' came in between.
         """
         at, total = 0, len(traces)
         while at < total:
             window = self._open.get(prompt)
             if window is None:
-                window = self._opened(prompt, now)
+                window = self._opened(prompt, now, self._arrived if arrivals is None else arrivals[at])
             part = traces[at : at + window.size - window.seen]
             at += len(part)
             window.traces.extend(part)
@@ -75,7 +88,7 @@ class Windows:
 
     def pass_over(self, prompt: str, now: float) -> Window:
         """Count a trace whose window made its version before a crash, as if it were added."""
-        window = self._open.get(prompt) or self._opened(prompt, now)
+        window = self._open.get(prompt) or self._opened(prompt, now, self._arrived)
         self._took(window, 1)
         return window
 
@@ -110,9 +123,9 @@ class Windows:
         if window is not None:
             self._closed(window, "drain")
 
-    def _opened(self, prompt: str, now: float) -> Window:
+    def _opened(self, prompt: str, now: float, first: int) -> Window:
         number, size = self._assign(prompt)
-        window = Window(prompt, number, max(size, 1), self._arrived, now)
+        window = Window(prompt, number, max(size, 1), first, now)
         self._open[prompt] = window
         if self._bound is not None:
             if len(self._oldest) > 2 * len(self._open) + 64:  # else windows closed in time would pile up here

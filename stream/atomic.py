@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from contextlib import suppress
@@ -12,6 +13,9 @@ from pathlib import Path
 
 TEMPORARY = ".tmp"
 """Ends the names of files that are being written; what bears it after a kill was never part of the store."""
+
+# What network file systems answer that cannot sync a directory; there is nothing more that one could do on them.
+_NO_SUCH_SYNC = {errno.EINVAL, errno.ENOTSUP}
 
 
 class Disk:
@@ -50,6 +54,9 @@ class Disk:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self.sync(fd)
+        except OSError as error:
+            if error.errno not in _NO_SUCH_SYNC:
+                raise
         finally:
             os.close(fd)
 

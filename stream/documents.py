@@ -14,10 +14,37 @@ HEAD = 1 << 20
 """Most bytes that are looked at to tell lines from documents."""
 
 _SPACE = b" \t\r\n"
-_QUOTE, _OPEN, _CLOSE = ord('"'), frozenset(b"{["), frozenset(b"}]")
-# A whole string is one token, so that brackets in it count for nothing. Group 1 is missing where the block ends first.
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+(")?|[{}\[\]]', re.DOTALL)
+_BETWEEN = _SPACE + b","
+_OPEN = frozenset(b"{[")
+# Up to the next bracket outside strings (group 1), or to the quote of a string that does not end in this block.
+_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+(?:([{}\[\]])|")', re.DOTALL)
 _REST = re.compile(rb'(?:[^"\\]++|\\.)*+(")?', re.DOTALL)
+
+
+class _Brackets:
+    """Finds the brackets that are not in strings, from block to block."""
+
+    def __init__(self) -> None:
+        self.in_string = False
+        self._escaped = False
+
+    def find(self, block: bytes) -> Iterator[int]:
+        at = self._finish(block, 1 if self._escaped else 0) if self.in_string else 0
+        while found := _BRACKET.match(block, at):
+            at = found.end()
+            if found[1] is None:
+                at = self._finish(block, at)
+            else:
+                yield at - 1
+
+    def _finish(self, block: bytes, at: int) -> int:
+        """Go on in a string, to its end or the block's."""
+        rest = _REST.match(block, at)
+        assert rest is not None
+        self.in_string = rest[1] is None
+        # All that a string that goes on can leave over is the backslash of an escape that the next block ends.
+        self._escaped = self.in_string and rest.end() < len(block)
+        return len(block) if self.in_string else rest.end()
 
 
 def layout(head: bytes, whole: bool) -> Literal["lines", "documents"] | None:
@@ -75,16 +102,13 @@ def begin(blocks: Iterator[bytes]) -> tuple[str, bytes, Iterator[bytes]]:
 
 def _goes_on(line: bytes, following: bytes) -> bool:
     opened = bytearray()
-    for token in _TOKEN.finditer(line):
-        char = line[token.start()]
-        if char == _QUOTE:
-            if token[1] is None:
-                return False
-        elif char in _OPEN:
-            opened.append(char)
+    brackets = _Brackets()
+    for at in brackets.find(line):
+        if line[at] in _OPEN:
+            opened.append(line[at])
         elif opened:
             opened.pop()
-    if not opened:
+    if brackets.in_string or not opened:
         return False
     last = line[-1:]
     if last == b":":
@@ -115,16 +139,14 @@ class _Splitter:
     def __init__(self, limit: int) -> None:
         self.line = 1
         self.base = self.depth = 0
-        self.in_string = self.escaped = False
+        self.brackets = _Brackets()
         self.value, self.value_line = Gather(limit), 1
         self.gap, self.gap_line = Gather(limit), 1
 
     def feed(self, block: bytes) -> Iterator[Value | End | Cut]:
         at = 0
-        for token in self._tokens(block):
-            char, start, end = block[token.start()], token.start(), token.end()
-            if char == _QUOTE:
-                continue
+        for start in self.brackets.find(block):
+            char, end = block[start], start + 1
             if char in _OPEN:
                 if self.depth == self.base:
                     self._between(block[at:start])
@@ -159,35 +181,21 @@ class _Splitter:
         if broken or self.base:
             yield Cut(self.line, b"", reason)
 
-    def _tokens(self, block: bytes) -> Iterator[re.Match[bytes]]:
-        at = 0
-        if self.in_string:
-            rest = _REST.match(block, 1 if self.escaped else 0)
-            assert rest is not None
-            at = rest.end()
-            self._closes(rest, block)
-        for token in _TOKEN.finditer(block, at):
-            yield token
-            if block[token.start()] == _QUOTE:
-                self._closes(token, block)
-
-    def _closes(self, token: re.Match[bytes], block: bytes) -> None:
-        self.in_string = token[1] is None
-        # All that a string that goes on can leave over is the backslash of an escape that the next block ends.
-        self.escaped = self.in_string and token.end() < len(block)
-
     def _inside(self, piece: bytes) -> None:
         self.value.add(piece)
         self.line += piece.count(b"\n")
 
     def _between(self, piece: bytes) -> None:
-        if piece.strip(_SPACE + b","):
+        kept = piece if self.gap.size else piece.lstrip(_BETWEEN)
+        if kept:
             if not self.gap.size:
-                self.gap_line = self.line
-            self.gap.add(piece)
+                self.gap_line = self.line + piece[: len(piece) - len(kept)].count(b"\n")
+            self.gap.add(kept)
         self.line += piece.count(b"\n")
 
     def _flush(self) -> Iterator[Cut]:
         if self.gap.size:
             raw = self.gap.take(self.gap_line)
-            yield raw if isinstance(raw, Cut) else Cut(self.gap_line, raw[:MAX_RAW], "neither an object nor an array")
+            if isinstance(raw, bytes):
+                raw = Cut(self.gap_line, raw.rstrip(_BETWEEN)[:MAX_RAW], "neither an object nor an array")
+            yield raw

@@ -89,6 +89,7 @@ class Journal:
 
         :raises StoreDamaged: when the file is shorter.
         """
+        self._access.check_writer()
         self._distrust()
         remove(self._access.disk, temporary(self._index))
         size = self._size()
@@ -123,7 +124,7 @@ class Journal:
         for line in self.lines(end, self._size()):
             try:
                 self._pairs(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 if not torn:
                     raise StoreDamaged(self._path, f"the line at byte {end} cannot be read ({error})") from error
                 break
@@ -166,6 +167,7 @@ class Journal:
     def _ready(self) -> IdIndex:
         """The index, open and in step."""
         access = self._access
+        access.check_writer()
         index = access.indexes.get(self._index)
         if index is None:
             index = self._opened(self.length) or IdIndex.create(access.disk, self._index)
@@ -206,7 +208,7 @@ class Journal:
     def _read(self, line: bytes) -> Pairs:
         try:
             return self._pairs(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise StoreDamaged(self._path, f"a line cannot be read ({error})") from error
 
     def _anchored(self, index: IdIndex) -> bool:

@@ -48,11 +48,11 @@ class PromptStore:
     does not show.
     """
 
-    __slots__ = ("_access", "_directory", "_log", "_settled", "_snapshot", "name", "version")
+    __slots__ = ("_access", "_directory", "_log", "_settled", "_snapshot", "_version", "name")
 
     def __init__(self, access: Access, name: str, directory: Path) -> None:
         self.name = canonical(name)
-        self.version = 0
+        self._version = 0
         self._access = access
         self._directory = directory
         self._log = Journal(access, directory / "log.jsonl", directory / "ids.idx", _pairs)
@@ -66,6 +66,14 @@ class PromptStore:
         """Whether the files are known to be those of ``version``; not so after a write that failed half way."""
         return self._settled
 
+    @property
+    def version(self) -> int:
+        """The newest version; 0 when there is none."""
+        if not self._settled:
+            with refusals(self._directory):
+                self._settle()
+        return self._version
+
     def state(self) -> bytes | None:
         """The newest version's state; None when there is no version.
 
@@ -74,6 +82,7 @@ class PromptStore:
         if self._access.lock is None:
             return self._snapshot
         with refusals(self._directory):
+            self._settle()
             saved = load(self._directory / STATE)
         return None if saved is None else saved.state
 
@@ -99,10 +108,11 @@ class PromptStore:
     def entries(self, after: int = 0) -> Iterator[bytes]:
         """The log entries of the versions later than ``after``, oldest first, without line ends."""
         with refusals(self._directory):
+            self._settle()
             for line in self._log.lines():
                 try:
                     later = _entry(line).version > after
-                except ValueError as error:
+                except (ValueError, RecursionError) as error:
                     raise StoreDamaged(self._directory / "log.jsonl", f"a line cannot be read ({error})") from error
                 if later:
                     yield line
@@ -135,8 +145,8 @@ class PromptStore:
         self._access.check_writer()
         with refusals(self._directory):
             self._settle()
-            if version != self.version + 1:
-                raise ValueError(f"version {version} cannot follow version {self.version}")
+            if version != self._version + 1:
+                raise ValueError(f"version {version} cannot follow version {self._version}")
             _check(version, entry, traces)
             self._settled = False
             try:
@@ -163,7 +173,7 @@ class PromptStore:
             disk.sync_directory(directory)  # the log's name must not come to the device later than the state's
         saved = Saved(self.name, version, self._log.length + len(line), state)
         replace(disk, directory / STATE, dump(saved))
-        self.version = version
+        self._version = version
         self._log.accept(line, pairs)
 
     def _settle(self) -> None:
@@ -175,12 +185,12 @@ class PromptStore:
             raise StoreDamaged(
                 self._directory, f"it holds the prompt {saved.name!r}, not {self.name!r}", "move it away"
             )
-        self.version = saved.version if saved is not None else 0
-        length = saved.log_bytes if saved is not None else 0
+        self._version, length = (saved.version, saved.log_bytes) if saved is not None else (0, 0)
         if self._access.lock is None:
             self._log.length = length
             self._snapshot = saved.state if saved is not None else None
         elif self._directory.exists():
+            self._access.check_writer()
             self._clean(length)
         self._settled = True
 
@@ -191,9 +201,9 @@ class PromptStore:
         versions = directory / _VERSIONS
         if versions.exists():
             for entry in sorted(os.listdir(versions)):
-                if entry.endswith(TEMPORARY) or (re.fullmatch(r"\d+\.json", entry) and int(entry[:-5]) > self.version):
+                if entry.endswith(TEMPORARY) or (re.fullmatch(r"\d+\.json", entry) and int(entry[:-5]) > self._version):
                     remove(disk, versions / entry)
-        if self.version == 0:
+        if self._version == 0:
             for name in ("log.jsonl", "ids.idx"):
                 remove(disk, directory / name)
             for path in (versions, directory):

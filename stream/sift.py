@@ -102,10 +102,7 @@ class Sift:
                 self._bad(batch.line, batch.reason, batch.head)
             else:
                 for line, raw in enumerate(batch.raws, batch.first):
-                    trace = own.fast(raw) if self._own else None
-                    if trace is not None:
-                        self._trace(line, trace, raw)
-                    elif raw and not raw.isspace():
+                    if raw and not raw.isspace():
                         self._raw(line, raw)
                     if self._hopeless:
                         break
@@ -145,6 +142,9 @@ class Sift:
         self._bad(cut.line, cut.reason, cut.head)
 
     def _raw(self, line: int, raw: bytes) -> None:
+        if self._own and (trace := own.fast(raw)) is not None:
+            self._trace(line, trace, raw)
+            return
         try:
             value, repaired = decode(raw)
         except BadJson as error:

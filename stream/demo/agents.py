@@ -56,27 +56,26 @@ class Prompts:
     """Prompt updates to all who subscribed, in process."""
 
     def __init__(self) -> None:
-        self._subscribers: list[MemoryObjectSendStream[Update]] = []
+        self._subscribers: list[tuple[MemoryObjectSendStream[Update], Subscription]] = []
 
     def subscribe(self) -> Subscription:
         """From now on."""
         send, receive = anyio.create_memory_object_stream[Update](float("inf"))
-        self._subscribers.append(send)
-        return Subscription(receive)
+        subscription = Subscription(receive)
+        self._subscribers.append((send, subscription))
+        return subscription
 
     def publish(self, update: Update) -> None:
         """Give an update to every subscriber; none is waited for."""
-        for subscriber in tuple(self._subscribers):
-            try:
-                subscriber.send_nowait(update)
-            except anyio.BrokenResourceError:  # its agent has gone home
-                subscriber.close()
-                self._subscribers.remove(subscriber)
+        for send, _ in self._subscribers:
+            send.send_nowait(update)
 
     def close(self) -> None:
         """End all subscriptions."""
-        for subscriber in self._subscribers:
-            subscriber.close()
+        for send, subscription in self._subscribers:
+            send.close()
+            subscription.close()
+        self._subscribers.clear()
 
 
 class Subscription:
@@ -158,7 +157,6 @@ class Fleet:
             done = Done(trace.version or 0, bool(trace.outcome.success), trace)
             self._finished(done)
             await self._traces.send(done)
-        prompt.close()
 
     async def _work(self, task: Goal, learned: Sequence[Lesson], random: Random) -> tuple[tuple[Step, ...], bool]:
         async def call(tool: str, arguments: dict[str, Any]) -> Answer:

@@ -98,8 +98,12 @@ async def learn_from(
     settings: Settings,
     clock: Callable[[], float],
     lineage: str,
+    baseline: int = 1,
 ) -> None:
-    """Learn from traces as they come, in chunks of what has arrived together, until their stream is closed."""
+    """Learn from traces as they come, in chunks of what has arrived together, until their stream is closed.
+
+    :param baseline: the first chunk has at least so many, if there are.
+    """
     versions: dict[int, Update] = {}
 
     def shown(trace: Trace, state: PromptState) -> Sequence[Bullet]:
@@ -120,14 +124,19 @@ async def learn_from(
         lineage=lineage,
     )
     async with learner, finished:
+        chunk: list[Trace] = []
         async for first in finished:
-            chunk = [first.trace]
+            chunk.append(first.trace)
             while True:
                 try:
                     chunk.append(finished.receive_nowait().trace)
                 except (anyio.WouldBlock, anyio.EndOfStream):
                     break
+            if len(chunk) < baseline:
+                continue
             await learner.feed(chunk)
+            chunk, baseline = [], 1
+        await learner.feed(chunk)
         await learner.drain()
 
 

@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TextIO
 
@@ -34,6 +35,8 @@ SECONDS = 45.0
 THINK = 0.08
 """Seconds before each of an agent's calls."""
 IN_FLIGHT = 48
+BASELINE = 40
+"""Tasks before the learner starts."""
 _REFRESH = 0.2
 
 
@@ -69,11 +72,13 @@ async def closed_loop(
     seconds: float = float("inf"),
     lineage: str = "",
     prompts: Prompts | None = None,
+    baseline: int = 1,
     finished: Callable[[Done], None] = lambda done: None,
 ) -> None:
     """Agents and the learner around each other until ``tasks`` tasks are done or ``seconds`` have passed.
 
     :param sink: makes a version durable; agents get it after that.
+    :param baseline: the learner starts when so many tasks are finished.
     :param finished: called with every finished task, in order.
     """
     prompts = prompts or Prompts()
@@ -90,10 +95,23 @@ async def closed_loop(
         prompts.publish(published.update)
 
     fleet = Fleet(world, prompts, send, name=name, seed=seed, pause=pause, more=more, finished=finished)
-    async with anyio.create_task_group() as group:
-        group.start_soon(fleet.run, agents)
-        await learn_from(receive, publish, method=method, sizes=sizes, settings=settings, clock=clock, lineage=lineage)
-    prompts.close()
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(fleet.run, agents)
+            await learn_from(
+                receive,
+                publish,
+                method=method,
+                sizes=sizes,
+                settings=settings,
+                clock=clock,
+                lineage=lineage,
+                baseline=baseline,
+            )
+    finally:
+        prompts.close()
+        send.close()
+        receive.close()
 
 
 async def run_demo(
@@ -121,12 +139,14 @@ async def run_demo(
     last: Update | None = None
     started = time.monotonic()
     about = (
-        f"{agents} scripted agents work on an SQLite database: {len(world.tools)} tools with {len(world.rules)} rules that "
-        f"no description tells. Agents meet them as errors and have {BUDGET} calls a task. Their traces go to the learner, "
-        "its prompts back to them. Method: model-free. Reflections have a simulated latency, so that the batch size "
-        f"controller has something to measure: {REFLECT} s each, {IN_FLIGHT} at once, and {CURATE} s a curator."
+        f"{agents} scripted agents work on an SQLite database: {len(world.tools)} tools with {len(world.rules)} rules "
+        f"that no description tells. Agents meet them as errors and have {BUDGET} calls a task. Their traces go to the "
+        "learner, its prompts back to them. Method: model-free. Reflections have a simulated latency, so that the "
+        f"batch size controller has something to measure: {REFLECT} s each, {IN_FLIGHT} at once, {CURATE} s a curator. "
+        f"The learner starts after {BASELINE} tasks, so that there is something to compare with."
     )
     with (
+        closing(world),
         Store.open(at, write=True, create=True) as store,
         traces_file(at).open("ab") as log,
         Screen(out, about=about) as screen,
@@ -166,12 +186,12 @@ async def run_demo(
                 clock=time.monotonic,
                 seconds=seconds,
                 lineage=store.lineage,
+                baseline=BASELINE,
                 finished=finished,
             )
             group.cancel_scope.cancel()
         board.seconds, board.reason = time.monotonic() - started, controller.explain().reason
         screen.end(board, last, at, name)
-    world.close()
     tail = late[-max(1, len(late) // 5) :]
     before = board.rates[0].share if 0 in board.rates else 0.0
     return DemoResult(before, sum(tail) / max(1, len(tail)), board, last, at, name)
@@ -181,6 +201,7 @@ def demo(at: str | None, *, seed: int, agents: int) -> int:
     """Run the demo on this terminal.
 
     :return: the exit code: 0.
+    :raises BrokenPipeError: when nobody reads what it shows any more.
     """
 
     async def run() -> None:
@@ -188,7 +209,12 @@ def demo(at: str | None, *, seed: int, agents: int) -> int:
             at=None if at is None else Path(at), seed=seed, agents=agents, tasks=TASKS, seconds=SECONDS, out=sys.stdout
         )
 
-    anyio.run(run)
+    try:
+        anyio.run(run)
+    except BaseExceptionGroup as group:
+        if group.subgroup(BrokenPipeError):
+            raise BrokenPipeError from None
+        raise
     return 0
 
 

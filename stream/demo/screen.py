@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections import deque
 from pathlib import Path
 from textwrap import fill
 from typing import TextIO
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
@@ -18,8 +20,9 @@ from operators.values import Update
 from stream.demo.agents import Done
 from stream.demo.learning import Closed
 
-_ROWS = 10
+_FIRST_ROW, _GROWTH = 30, 1.4
 _BAR = 30
+_RECENT = 50
 
 
 class Rate(Struct):
@@ -30,6 +33,13 @@ class Rate(Struct):
     tasks: int = 0
     successes: int = 0
     calls: int = 0
+
+    def join(self, other: Rate) -> None:
+        """Take in the tasks of the versions that follow."""
+        self.last = other.last
+        self.tasks += other.tasks
+        self.successes += other.successes
+        self.calls += other.calls
 
     @property
     def share(self) -> float:
@@ -44,6 +54,7 @@ class Board(Struct):
     """What has happened so far."""
 
     rates: dict[int, Rate] = field(default_factory=dict)
+    recent: deque[bool] = field(default_factory=lambda: deque(maxlen=_RECENT))
     windows: list[Closed] = field(default_factory=list)
     bullets: int = 0
     reason: str = ""
@@ -51,6 +62,7 @@ class Board(Struct):
 
     def count(self, done: Done) -> None:
         """Count a finished task to its version."""
+        self.recent.append(done.success)
         rate = self.rates.setdefault(done.version, Rate(done.version, done.version))
         rate.tasks += 1
         rate.successes += done.success
@@ -60,28 +72,29 @@ class Board(Struct):
     def tasks(self) -> int:
         return sum(rate.tasks for rate in self.rates.values())
 
-    def rows(self, most: int = _ROWS) -> list[Rate]:
-        """Rates by version, neighbours joined so that each row but the first has its share of the tasks."""
-        enough = max(20, self.tasks // most)
+    def rows(self) -> list[Rate]:
+        """Rates by version, neighbours joined: a row is the larger the later it comes, for most happens early."""
         rows: list[Rate] = []
         for version in sorted(self.rates):
             rate = self.rates[version]
-            if rows and rows[-1].first > 0 and rows[-1].tasks < enough:
-                last = rows[-1]
-                last.last = version
-                last.tasks += rate.tasks
-                last.successes += rate.successes
-                last.calls += rate.calls
+            if len(rows) > 1 and rows[-1].tasks < _FIRST_ROW * _GROWTH ** (len(rows) - 2):
+                rows[-1].join(rate)
             else:
-                rows.append(Rate(version, version, rate.tasks, rate.successes, rate.calls))
+                rows.append(replace(rate))
         return rows
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command line what a closed stdout ends with; rich would end the process."""
+        raise BrokenPipeError
 
 
 class Screen:
     """Shows a board; use as a context manager."""
 
     def __init__(self, out: TextIO, *, about: str, width: int | None = None) -> None:
-        self.console = Console(file=out, width=width, highlight=False, soft_wrap=not out.isatty())
+        self.console = _Console(file=out, width=width, highlight=False, soft_wrap=not out.isatty())
         self._about = about
         self._live = Live(console=self.console, auto_refresh=False) if self.console.is_terminal else None
         self._told = 0
@@ -103,10 +116,9 @@ class Screen:
             self._live.update(_picture(board), refresh=True)
         elif len(board.windows) >= self._told + 4 or (board.windows and not self._told):
             self._told = len(board.windows)
-            last = board.rows()[-1]
             self.console.print(
                 f"{board.seconds:5.1f} s  version {len(board.windows)}  batch size {board.windows[-1].traces}  "
-                f"{board.bullets} bullets  versions {last.versions}: {last.share:.0%} of {last.tasks} tasks succeed",
+                f"{board.bullets} bullets  {sum(board.recent)} of the last {len(board.recent)} tasks succeeded",
                 markup=False,
             )
 

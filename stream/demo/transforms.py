@@ -18,6 +18,7 @@ _DATES = ("%d %B %Y", "%d %b %Y", "%B %d, %Y", "%Y-%m-%d")
 _DATE_STYLES = ("%Y-%m-%d", "%Y%m%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%y", "%b %d, %Y")
 _CLOCKS = ("%I:%M %p", "%I %p", "%H:%M")
 _CLOCK_STYLES = ("%H:%M", "%H%M", "%H.%M", "%H:%M:%S", "%I:%M%p", "%Hh%M")
+_LARGEST = 10**15
 _FACTORS = (10, 60, 100, 1000, 3600)
 
 
@@ -93,9 +94,11 @@ def _shaped(before: Any, after: Any) -> Iterator[Transform]:
         yield lambda text: f"{head}{text}{tail}"
 
 
-def _times(factor: float) -> Transform:
+def _times(factor: int) -> Transform:
     def transform(value: Any) -> Any:
         scaled = round(value * factor, 6)
+        if abs(scaled) > _LARGEST:
+            raise ValueError("too large")
         return int(scaled) if scaled == int(scaled) else scaled
 
     return transform

@@ -99,7 +99,7 @@ def _region(bullets: Sequence[Bullet]) -> list[str]:
 
 def _heading(title: str) -> str:
     text = _marks_escaped(escape(title))
-    return edged(text, title.startswith("#"), title.endswith("#")) or NOTHING
+    return edged(text, last=title.endswith("#")) or NOTHING
 
 
 def _item(content: str) -> list[str]:
@@ -108,7 +108,7 @@ def _item(content: str) -> list[str]:
     first, *rest = natural.split("\n")
     lines = [f"- {first}", *(f"  {line}" if line else "" for line in rest)]
     # One line that starts with a letter is a paragraph whatever follows; only others need a look.
-    if not rest and natural[:1].isalpha() and not natural[-1].isspace():
+    if not rest and natural[:1].isalpha():
         return lines
     if _extract(["## a", "", *lines, "- b"], ours=True) == ([("a", content), ("a", "b")], []):
         return lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -144,6 +144,15 @@ def outcome(value: object) -> Outcome:
     )
 
 
-def first(rows: Iterable[Mapping[str, Any]], *names: str) -> Any:
-    """The first value that is not null under any of these names, in the first of these objects that has one."""
-    return next((row[name] for row in rows for name in names if row.get(name) is not None), None)
+def first(row: Mapping[str, Any], *names: str) -> Any:
+    """The first value that is not null under any of these names."""
+    for name in names:
+        value = row.get(name)
+        if value is not None:
+            return value
+    return None
+
+
+def merged(*rows: Mapping[str, Any]) -> dict[str, Any]:
+    """All fields of several objects that are not null; where two have one, the later object's."""
+    return {name: value for row in rows for name, value in row.items() if value is not None}

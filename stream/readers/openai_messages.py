@@ -17,6 +17,7 @@ from stream.readers.fields import (
     first,
     integer,
     mapping,
+    merged,
     number,
     optional,
     outcome,
@@ -37,7 +38,7 @@ _ROLES: dict[str, Role] = {
     "function": "tool",
 }
 _SAYS = ("content", "tool_calls", "function_call", "refusal", "audio")
-_FOREIGN = frozenset({"tool_use", "tool_result"})
+_FOREIGN = ("tool_use", "tool_result")
 _REASONING = ("reasoning_content", "reasoning", "thinking", "thinking_blocks", "reasoning_details")
 _NAME = 200
 """Most characters of a prompt's name; longer text under ``prompt`` is a prompt itself."""
@@ -46,7 +47,7 @@ Object = dict[str, Any]
 
 
 def _is_message(value: object) -> bool:
-    if not isinstance(value, dict) or value.get("role") not in _ROLES or not any(key in value for key in _SAYS):
+    if not isinstance(value, dict) or string(value.get("role")) not in _ROLES or not any(key in value for key in _SAYS):
         return False
     content = value.get("content")
     # Anthropic's tool calls and results are parts of the content: another format, and a lossy read of it here.
@@ -68,33 +69,34 @@ def _detect(value: object) -> bool:
 
 
 def _read(value: object) -> Trace:
+    if isinstance(value, list) and not _is_messages(value):
+        raise NotATrace("not every message has a known role and content")
     row = mapping(value)
     request, response = mapping(row.get("request")), mapping(row.get("response"))
-    messages = value if isinstance(value, list) else row.get("messages") or request.get("messages")
-    if not isinstance(messages, list) or not _is_messages(messages):
-        raise NotATrace("not every message has a known role and content")
+    messages = value if isinstance(value, list) else row.get("messages") or request["messages"]
     choice = _choice(response)
     if choice:
         messages = [*messages, {"logprobs": choice.get("logprobs"), **mapping(choice.get("message"))}]
     links = Links()
     steps = tuple(_step(message, links) for message in messages)
-    beside = (row, request, mapping(row.get("metadata")), mapping(request.get("metadata")))
+    named = merged(response, request, row)
+    beside = merged(mapping(request.get("metadata")), mapping(row.get("metadata")), request, row)
     return Trace(
-        id=string(first((*beside[:2], response), "id", "trace_id", "uuid")),
+        id=string(first(named, "id", "trace_id", "uuid")),
         prompt=_prompt_name(first(beside, "prompt_name", "prompt")),
         version=integer(first(beside, "prompt_version", "version")),
-        lineage=optional(first(beside, "lineage")),
-        bullets=strings(first(beside, "bullets")),
+        lineage=optional(beside.get("lineage")),
+        bullets=strings(beside.get("bullets")),
         agent=_name(first(beside, "agent", "agent_name")),
-        model=_name(first((response, *beside), "model", "model_name")),
+        model=_name(response.get("model") or first(beside, "model", "model_name")),
         session=string(first(beside, "session", "session_id", "conversation_id", "thread_id")),
         parent=optional(first(beside, "parent", "parent_id", "parent_trace_id")),
         task=_task(beside, steps),
         started=rfc3339(first(beside, "started", "started_at", "start_time", "timestamp", "created_at")),
-        ended=rfc3339(first((*beside, response), "ended", "ended_at", "end_time", "completed_at", "created")),
+        ended=rfc3339(first(beside, "ended", "ended_at", "end_time", "completed_at") or named.get("created")),
         steps=steps,
         outcome=_outcome(beside, response, choice),
-        usage=mapping(first((response, *beside), "usage")),
+        usage=mapping(response.get("usage") or beside.get("usage")),
     )
 
 
@@ -114,7 +116,7 @@ def _step(message: Object, links: Links) -> Step:
         return Step(role=role, content=content, call=call, name=name, error=tool_error(message, content))
     if role != "assistant":
         return Step(role=role, content=content, name=name)
-    reasoning = text(first((message,), *_REASONING))
+    reasoning = text(first(message, *_REASONING))
     if not reasoning:
         reasoning, content = _think(content)
     return Step(
@@ -136,7 +138,7 @@ def _think(content: str) -> tuple[str, str]:
     return (thought.strip(), rest.lstrip()) if closed else ("", content)
 
 
-def _task(beside: Sequence[Object], steps: Sequence[Step]) -> str:
+def _task(beside: Object, steps: Sequence[Step]) -> str:
     told = first(beside, "task", "instruction")
     if isinstance(told, str) and told.strip():
         return told
@@ -153,18 +155,18 @@ def _prompt_name(value: object) -> str:
     return name if len(name) <= _NAME and not any(map(str.isspace, name)) else ""
 
 
-def _outcome(beside: Sequence[Object], response: Object, choice: Object) -> Outcome:
+def _outcome(beside: Object, response: Object, choice: Object) -> Outcome:
     """What the row says about how the run ended. A number is a reward, never a success: its scale is not known."""
-    given = outcome(first(beside, "outcome"))
+    given = outcome(beside.get("outcome"))
     success, reward = given.success, given.reward
     for key in ("success", "resolved", "is_correct", "passed", "label", "score", "reward"):
-        value = first(beside, key)
+        value = beside.get(key)
         # Numbers under these names may be class numbers or measurements.
         if success is None and (isinstance(value, bool) or (isinstance(value, str) and key in ("success", "label"))):
             success = boolean(value)
         if reward is None and key in ("score", "reward"):
             reward = number(value)
-    error = first((*beside, response), "error")
+    error = beside.get("error") or response.get("error")
     failed = isinstance(error, str | dict) and bool(error)
     told = first(beside, "feedback", "comment") or (text(mapping(error).get("message") or error) if failed else "")
     ending = first(beside, "termination", "termination_reason", "stop_condition")

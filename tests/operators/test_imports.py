@@ -62,9 +62,9 @@ def test_two_imports_with_one_bullet_add_up() -> None:
 
 
 def test_the_same_insight_twice_in_one_file_is_one_bullet_with_all_votes() -> None:
-    given = [Bullet("a-1", "OTHERS", "Check the date.", 5, 0), Bullet("a-2", "others", "check the DATE", 0, 1)]
+    given = [Bullet("a-1", "OTHERS", "Check the date.", 5, 0), Bullet("a-2", "others", "check the DATE", 2, 1)]
     delta = import_delta(given)
-    assert delta.counts == {Count(identity("OTHERS", "check the date"), import_source(given), 5, 1)}
+    assert delta.counts == {Count(identity("OTHERS", "check the date"), import_source(given), 7, 1)}
     assert len(delta.evidence) == 1
     assert {text.content for text in delta.texts} == {"Check the date.", "check the DATE"}
 
@@ -73,6 +73,11 @@ def test_another_text_or_count_is_another_import() -> None:
     base = import_source([Bullet("", "A", "x", 1)])
     assert base.startswith("import:")
     assert len({base, import_source([Bullet("", "A", "x", 2)]), import_source([Bullet("", "A", "y", 1)])}) == 3
+
+
+def test_every_wording_is_part_of_an_import() -> None:
+    sources = {import_source([Bullet("", "A", "x"), Bullet("", "A", wording)]) for wording in ("x", "X", "x.", " x")}
+    assert len(sources) == 4
 
 
 def test_nothing_makes_nothing() -> None:

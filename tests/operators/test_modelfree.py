@@ -140,7 +140,7 @@ def test_a_tool_called_in_between_with_nothing_changed_comes_first() -> None:
         ("open", {"o": 1}, "ok", ""),
         ("ship", {"o": 1}, "ok", ""),
     )
-    assert '`ship` fails with "not open": call `unlock`, `open` first' in contents(trace)
+    assert '`ship` fails with "not open": call all of `unlock`, `open` first' in contents(trace)
 
 
 def test_a_call_made_before_the_error_was_read_is_no_recovery() -> None:
@@ -196,6 +196,11 @@ def test_errors_as_formats_give_them(step: Step, said: str) -> None:
         steps=(Step(calls=(Call("", "t", {"a": 1}),)), step, Step(calls=(Call("", "t", {"a": 2}),)), Step("tool"))
     )
     assert contents(trace) == [f'`t` fails with "{said}": change `a`, e.g. 1 -> 2']
+
+
+def test_an_error_without_a_word_is_an_error() -> None:
+    (insight,) = learn(run(("t", {"a": 1}, "", "\x03"), ("t", {"a": 2}, "ok", "")))
+    assert parse_key(insight.key) == Key("t", "a", "#")
 
 
 def test_what_a_reader_did_not_call_an_error_is_none() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import random
@@ -30,16 +29,25 @@ class Crash(BaseException):
 
 
 class Stopping(Unsynced):
-    """Runs until the call number ``at``, which ``stop`` answers; a write is half done then."""
+    """A disk that fails at the call number ``at``; a write is half done then.
 
-    def __init__(self, at: int | None = None) -> None:
+    :param error: what the call and the ``more`` calls after it raise; when None, the process ends there.
+    """
+
+    def __init__(self, at: int | None = None, error: int | None = None, more: int = 0) -> None:
         self.at = at
+        self.error = error
+        self.more = more
         self.calls = 0
 
     def stop(self) -> None:
-        """Never let a call through again."""
-        self.calls = self.at or 0
-        raise Crash
+        """Answer the call that fails."""
+        if self.error is None:
+            self.calls -= 1  # and so all calls after it
+            raise Crash
+        self.at = self.calls if self.more else None
+        self.more -= 1
+        raise OSError(self.error, os.strerror(self.error))
 
     def tick(self) -> None:
         number, self.calls = self.calls, self.calls + 1
@@ -84,27 +92,14 @@ class Stopping(Unsynced):
         super().rmdir(path)
 
 
-class Full(Stopping):
-    """Fails once at the call number ``at`` and again at each of the ``more`` calls after it, then works."""
-
-    def __init__(self, at: int | None = None, more: int = 0, error: int = errno.ENOSPC) -> None:
-        super().__init__(at)
-        self.more = more
-        self.error = error
-
-    def stop(self) -> None:
-        self.at = self.calls if self.more else None
-        self.more -= 1
-        raise OSError(self.error, os.strerror(self.error))
-
-
 class Untouchable(Disk):
-    """A disk that nobody may change."""
+    """A disk that nobody may change: a reader opens no file for writing."""
 
-    def _refuse(self, *_: object) -> int:
-        raise AssertionError("a reader changed something")
+    def create(self, path: Path) -> int:
+        raise AssertionError(f"a reader makes {path}")
 
-    create = open = _refuse
+    def open(self, path: Path) -> int:
+        raise AssertionError(f"a reader opens {path} for writing")
 
 
 @dataclass

@@ -76,10 +76,10 @@ def test_brackets_and_quotes_in_strings_count_for_nothing() -> None:
 
 def test_what_stands_between_values_is_cut_out() -> None:
     assert list(documents([b'x {"a": 1}\n1, [\n2, "three" [4],\n]5'])) == [
-        Cut(1, b"x ", "neither an object nor an array"),
+        Cut(1, b"x", "neither an object nor an array"),
         Value(1, b'{"a": 1}'),
-        Cut(1, b"\n1, ", "neither an object nor an array"),
-        Cut(2, b'\n2, "three" ', "neither an object nor an array"),
+        Cut(2, b"1", "neither an object nor an array"),
+        Cut(3, b'2, "three"', "neither an object nor an array"),
         Value(3, b"[4]", True),
         End(4),
         Cut(4, b"5", "neither an object nor an array"),

@@ -101,8 +101,9 @@ def test_a_torn_tail_is_cut_off(tmp_path: Path, tail: bytes) -> None:
     whole = (root / "rejects.jsonl").read_bytes()
     abandon(store)
     (root / "rejects.jsonl").write_bytes(whole + tail)
-    with Store.open(root, write=False) as reader:
-        assert reader.rejects.path == root / "rejects.jsonl"
+    if b"\n" not in tail:
+        with Store.open(root, write=False) as reader:
+            assert reader.rejects.count == 50
     with writer(root) as store:
         assert store.rejects.count == 50
         assert (root / "rejects.jsonl").read_bytes() == whole

@@ -26,7 +26,7 @@ from stream.storeerrors import (
     UnknownPrompt,
     UnknownVersion,
 )
-from tests.stream.crashing import NAMES, Commit, Full, Script, Unsynced, Untouchable, abandon, picture, traces
+from tests.stream.crashing import NAMES, Commit, Script, Stopping, Unsynced, Untouchable, abandon, picture, traces
 
 
 def writer(root: Path, disk: Disk | None = None) -> Store:
@@ -108,8 +108,8 @@ def test_versions_out_of_order_are_a_mistake(root: Path, one: Path) -> None:
         (b'{"version":1,"traces":[["a","00"]]}', [], "differ"),
         (b'{"version":1}', [("a", b"12345678")], "differ"),
         (b'{"version":1,"traces":[["a","00"]]}', [("a", b"\0")], "8 bytes"),
-        (b'{"version":1', [], ""),
-        (b"[]", [], ""),
+        (b'{"version":1', [], "Expecting"),
+        (b"[]", [], "Expected `object`"),
     ],
 )
 def test_arguments_that_contradict_each_other_change_nothing(
@@ -402,7 +402,7 @@ def test_a_prompt_in_the_place_of_another_is_told(root: Path, one: Path) -> None
     ],
 )
 def test_what_the_file_system_refuses_is_told_with_place_and_advice(root: Path, error: int, advice: str) -> None:
-    disk = Full(error=error)
+    disk = Stopping(error=error)
     with writer(root, disk) as store:
         Commit("p", 1, traces("t", 3)).write(store)
         disk.at = disk.calls + 3

@@ -13,6 +13,8 @@ from stream.storeerrors import NotAStore
 from tests.stream.crashing import Script, Unsynced, abandon, picture
 from tests.stream.losing import Cut, Losing
 
+pytestmark = pytest.mark.timeout(600)  # many small files; slow only where disks are
+
 SCRIPT = Script()
 
 

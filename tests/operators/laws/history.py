@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
+from typing import NamedTuple
 
 from operators.combine import apply
 from operators.facts import Count, Delta, Evidence, PersonFact, Supersession, Text, Vote, merge
@@ -27,12 +28,19 @@ LEARNERS = ("add", "update", "merge", "refine", "remove", "vote", "carry")
 BETWEEN = ("import", "person", "rollback")
 
 
+class Version(NamedTuple):
+    """What a version left behind: the standing under test, the reference, the names of what is live."""
+
+    standing: Standing
+    reference: Reference
+    live: list[str]
+
+
 class Window:
     """One window under construction: its delta, and what its removals cover by the reference."""
 
-    def __init__(self, base: Standing, reference: Reference) -> None:
-        self.base, self.reference = base, reference
-        self.live = sorted(reference.shown())
+    def __init__(self, base: Version) -> None:
+        self.base, self.reference, self.live = base
         self.delta = Delta()
         self.covers: set[Fact] = set()
         self.proposed: list[str] = []
@@ -67,9 +75,9 @@ class History:
         self.max_staleness, self.fold_every, self.fold_after = max_staleness, fold_every, fold_after
         self.state = PromptState("p")
         self.reference = Reference()
-        self.versions = [(self.state.now, self.reference.copy())]
+        self.versions = [Version(self.state.now, self.reference.copy(), [])]
         self.folds = 0
-        self._taught: list[tuple[str, int]] = []
+        self._carried: list[tuple[str, str, int]] = []
         self._voted: dict[str, int] = {}
         self._traces = self._controls = 0
 
@@ -86,7 +94,7 @@ class History:
         now = self.state.now
         number = now.window + 1
         base = base_for(self.state, number, self.max_staleness)
-        window = Window(base, self.versions[base.version][1])
+        window = Window(self.versions[base.version])
         for kind, i, j in actions:
             if kind in LEARNERS:
                 getattr(self, f"_{kind}")(window, i, j)
@@ -95,7 +103,6 @@ class History:
                 self._evict(window, number, i)
         playbook = apply(now.playbook, window.delta)
         window.add_to(self.reference)
-        assert as_shown(playbook) == self.reference.shown()
         standing = Standing(now.version + 1, number, playbook)
         older = stand(self.state, standing, self.max_staleness)
         if number % self.fold_every == 0:
@@ -103,15 +110,17 @@ class History:
         self._stands(standing, older)
 
     def _stands(self, standing: Standing, older: tuple[Standing, ...]) -> None:
-        assert as_shown(standing.playbook) == self.reference.shown()
+        live = self.reference.shown()
+        assert as_shown(standing.playbook) == live
         self.state = PromptState("p", standing, older)
-        self.versions.append((standing, self.reference.copy()))
+        self.versions.append(Version(standing, self.reference.copy(), sorted(live)))
 
     # What a window's curators decide, on its base
 
     def _teach(self, window: Window, bullet: str, wording: int, sources: Sequence[str] = ()) -> None:
         trace = self._trace()
-        self._taught.append((trace, self.state.now.window + 1))
+        if wording % 2:
+            self._carried.append((trace, bullet, self.state.now.window + 1))
         window.proposed.append(bullet)
         window.join(
             Delta(
@@ -153,10 +162,17 @@ class History:
 
     def _carry(self, window: Window, i: int, j: int) -> None:
         """An insight carried from an earlier window becomes evidence, of a bullet its trace may have taught before."""
-        recent = [trace for trace, taught in self._taught if taught >= self.state.now.window - self.max_staleness]
+        recent = self._still_carried()
         if recent:
-            learnt = Evidence(_name(j), recent[i % len(recent)], 2 + i, f"s{i}")
-            window.join(Delta(texts=frozenset({_text(_name(j), i)}), evidence=frozenset({learnt})))
+            trace, bullet = recent[i % len(recent)]
+            bullet = _name(j) if j % 2 else bullet
+            learnt = Evidence(bullet, trace, 2 + i, "s")
+            window.join(Delta(texts=frozenset({_text(bullet, i)}), evidence=frozenset({learnt})))
+
+    def _still_carried(self) -> list[tuple[str, str]]:
+        """The traces with insights that the next window may be given once more, and what they have taught."""
+        oldest = self.state.now.window - 2 * self.max_staleness - 1
+        return [(trace, bullet) for trace, bullet, taught in self._carried if taught >= oldest]
 
     def _evict(self, window: Window, number: int, i: int) -> None:
         """A cap removes a bullet of what the window would make."""
@@ -192,7 +208,7 @@ class History:
 
     def _rollback(self, i: int, j: int) -> None:
         """The learner's facts become those of an older version; people's facts and the window number stay."""
-        old, reference = self.versions[-1 - (i + j) % len(self.versions)]
+        old, reference, _ = self.versions[-1 - (i + j) % len(self.versions)]
         people = Delta(people=frozenset(self.reference.people))
         self.reference = reference.copy()
         self.reference.add(people)
@@ -202,32 +218,30 @@ class History:
     # Folding
 
     def _fold(self, playbook: Playbook, older: tuple[Standing, ...], number: int) -> Playbook:
-        """Fold, check what is dropped and forgotten, and do as much to the reference by moving and forgetting facts."""
+        """Fold, check what is dropped and forgotten, and do as much to the reference by naming and forgetting."""
+        assert as_shown(playbook) == self.reference.shown()
         self.folds += 1
         oldest = number - self.max_staleness
-        folded = fold(playbook, older[0].playbook, oldest, after=self.fold_after)
-        assert fold(playbook, older[0].playbook, oldest, after=self.fold_after) == folded
+        carried = {trace for trace, _ in self._still_carried()}
+        folded = fold(playbook, older[0].playbook, oldest, after=self.fold_after, carried=carried)
+        assert fold(playbook, older[0].playbook, oldest, after=self.fold_after, carried=carried) == folded
         reference, before = self.reference, self.reference.shown()
         ends, followed = reference.ends(), reference.followed()
-        anchor = self.versions[older[0].version][1]
-        late: set[Vote] = set()
+        anchor = self.versions[older[0].version].reference
         for bullet in sorted(set(playbook.records) - set(folded.records)):
             if ends.get(bullet, bullet) != bullet:
                 edge = followed[bullet]
                 assert edge.window + self.fold_after <= oldest, "dropped too early"
-                assert reference.person(bullet) is None, "dropped though a person decided about it"
                 assert edge in anchor.edges, "dropped though a base in flight does not know it superseded"
-                unseen = {vote for vote in reference.votes - anchor.votes if reference.home_of(vote) == bullet}
-                assert all(self._voted[vote.trace] >= edge.window + self.fold_after for vote in unseen)
-                late |= unseen
-                reference.votes -= unseen
-                reference.drop(bullet, reference.target_of(edge))
-        for bullet in sorted(set(reference.ends()) - set(folded.records)):
-            alive = {fact for fact in reference.evidence - reference.covered if reference.home_of(fact) == bullet}
+                assert bullet not in reference.said(), "dropped though a person decided about it"
+                reference.drop(bullet)
+        for bullet in sorted({*reference.ends().values()} - set(folded.records)):
+            assert bullet not in reference.said(), "forgotten though a person decided about it"
+            alive = reference.seen_by_removal([bullet]) & (reference.evidence - reference.covered)
             assert not alive, "forgotten though it had evidence"
-            assert reference.person(bullet) is None, "forgotten though a person decided about it"
             reference.forget(bullet)
-        assert late or reference.shown() == before, "folding changed what is shown"
+        assert set(reference.ends()) - reference.dropped <= set(folded.records), "forgotten though others lead to it"
+        assert reference.shown() == before, "folding changed what is shown"
         return folded
 
 

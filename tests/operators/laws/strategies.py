@@ -79,7 +79,9 @@ def _facts(fields: tuple[str, ...]) -> st.SearchStrategy[tuple[str, Any]]:
 def known(bullets: Iterable[str] = BULLETS) -> Delta:
     """The delta that words each bullet and gives it one trace's evidence, so that it is live."""
     return Delta(
-        texts=frozenset(Text(bullet, False, f"{bullet}, wording 1", "OTHERS", f"key of {bullet}") for bullet in bullets),
+        texts=frozenset(
+            Text(bullet, False, f"{bullet}, wording 1", "OTHERS", f"key of {bullet}") for bullet in bullets
+        ),
         evidence=frozenset(Evidence(bullet, "t0", 1, "s0") for bullet in bullets),
     )
 

@@ -42,9 +42,7 @@ def test_the_latest_offset_wins_in_any_order(delta: Delta, facts: list[PersonFac
     for each in facts:
         playbook = apply(playbook, said(each))
     others = [each for each in facts if each.bullet != latest.bullet]
-    assert shown(playbook) == shown(
-        apply(apply(Playbook(), replace(delta, people=frozenset())), said(latest, *others))
-    )
+    assert shown(playbook) == shown(apply(apply(Playbook(), replace(delta, people=frozenset())), said(latest, *others)))
 
 
 @given(learners, st.sampled_from(("edit", "pin")), learners, learners)

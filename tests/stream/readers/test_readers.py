@@ -14,9 +14,39 @@ from stream.readers import READERS, NotATrace, pick
 
 leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4)
 KEYS = st.sampled_from(
-    "messages steps role content tool_calls function arguments name id error calls request response choices message "
-    "tool_call_id type text reward score success label outcome metadata usage logprobs prompt task started "
-    "is_error function_call".split()  # noqa: SIM905
+    [
+        "messages",
+        "steps",
+        "role",
+        "content",
+        "tool_calls",
+        "function",
+        "arguments",
+        "name",
+        "id",
+        "error",
+        "calls",
+        "request",
+        "response",
+        "choices",
+        "message",
+        "tool_call_id",
+        "type",
+        "text",
+        "reward",
+        "score",
+        "success",
+        "label",
+        "outcome",
+        "metadata",
+        "usage",
+        "logprobs",
+        "prompt",
+        "task",
+        "started",
+        "is_error",
+        "function_call",
+    ]
 )
 WORDS = st.sampled_from(
     ["user", "assistant", "tool", "system", "function", "text", "error", "Error: x", '{"error": {}}']

@@ -1,0 +1,240 @@
+"""A replay that ends at any instant and is taken up again: the same bytes as one that never was interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from operators.entry import Entry
+from stream.resume import Done
+from tests.stream.crashing import Stopping
+from tests.stream.logs import Log
+from tests.stream.replaying import (
+    Late,
+    Overloaded,
+    Versions,
+    assert_same,
+    crashes,
+    learned,
+    rejects,
+    replay,
+    versions,
+)
+
+SMALL = {"open_traces": 13, "fold_every": 3}
+ODD = {"repeats": 60, "conflicts": 40, "bad": 60}
+NAMED = tuple(f"err-{number:05}" for number in range(1, 12))
+
+
+def crash_after_each_version(
+    tmp_path: Path,
+    log: Path,
+    size: int | str = 3,
+    *,
+    before: Path | None = None,
+    method: Callable[[int], Any] = lambda number: None,
+    step: int = 1,
+    **options: Any,
+) -> Path:
+    """Compare a run that was stopped after its version number n, for every n, with one that was not.
+
+    :param before: a log that the store has learned from already.
+    """
+    whole = tmp_path / "whole"
+    if before is not None:
+        replay(whole, before, size, **options)
+    old = versions(whole) if before is not None else 0
+    replay(whole, log, size, method=method(0), **options)
+    made = versions(whole) - old
+    assert made > 5
+    for number in range(1, made + 1, step):
+        root = tmp_path / str(number)
+        if before is not None:
+            replay(root, before, size, **options)
+        assert crashes(root, log, Versions(number), size, method=method(number), **options)
+        assert versions(root) == old + number
+        replay(root, log, size, method=method(number + 1), chunk=1 + number % 40, **options)
+        assert_same(root, whole)
+    return whole
+
+
+@pytest.mark.parametrize("size", [1, 3, 8, 50])
+def test_stopped_after_each_version(tmp_path: Path, size: int) -> None:
+    log = Log(count=40 if size == 1 else 90, prompts=4, **ODD, named=NAMED)
+    whole = crash_after_each_version(tmp_path, log.write(tmp_path / "log"), size, learning={"fold_every": 3})
+    assert learned(whole) == log.ids()
+
+
+def test_stopped_while_the_bound_closes_windows(tmp_path: Path) -> None:
+    log = Log(count=120, prompts=6, **ODD)
+    whole = crash_after_each_version(tmp_path, log.write(tmp_path / "log"), 8, learning=SMALL)
+    assert learned(whole) == log.ids()
+
+
+def test_stopped_with_a_curator_that_leaves_insights_uncited(tmp_path: Path) -> None:
+    log = Log(count=100, prompts=3, **ODD)
+    crash_after_each_version(
+        tmp_path, log.write(tmp_path / "log"), 8, method=lambda _: Overloaded(), learning={"fold_every": 3}
+    )
+
+
+def test_stopped_while_calls_are_under_way(tmp_path: Path) -> None:
+    log = Log(count=100, prompts=4, **ODD)
+    path = log.write(tmp_path / "log")
+    crash_after_each_version(tmp_path, path, 8, method=lambda seed: Late(seed, Overloaded()), learning=SMALL)
+
+
+def test_stopped_in_a_second_replay_over_a_log_that_has_grown(tmp_path: Path) -> None:
+    lines = list(Log(count=120, prompts=3, **ODD, named=NAMED).lines())
+    short, long = tmp_path / "short", tmp_path / "long"
+    short.write_bytes(b"\n".join(lines[:60]) + b"\n")
+    long.write_bytes(b"\n".join(lines) + b"\n")
+    crash_after_each_version(tmp_path, long, 4, before=short, learning={"fold_every": 3})
+
+
+def test_stopped_at_every_write(tmp_path: Path) -> None:
+    log = Log(count=16, prompts=2, repeats=150, conflicts=100, bad=200)
+    path = log.write(tmp_path / "log")
+    whole = tmp_path / "whole"
+    replay(whole, path, 4)
+    for at in count():
+        root = tmp_path / f"at-{at}"
+        if not crashes(root, path, Stopping(at), 4, chunk=5):
+            break
+        replay(root, path, 4)
+        assert_same(root, whole)
+    assert at > 80
+    assert learned(whole) == log.ids()
+    assert len(rejects(whole)) == len({(each["file"], each["line"]) for each in rejects(whole)}) >= 2
+
+
+@given(data=st.data())
+def test_stopped_again_and_again(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    tmp_path = tmp_path_factory.mktemp("again")
+    log = Log(
+        count=data.draw(st.integers(1, 60)),
+        seed=data.draw(st.integers(0, 99)),
+        prompts=data.draw(st.integers(1, 8)),
+        repeats=data.draw(st.integers(0, 300)),
+        conflicts=data.draw(st.integers(0, 200)),
+        bad=data.draw(st.integers(0, 150)),
+    )
+    path = log.write(tmp_path / "log")
+    size = data.draw(st.integers(1, 9))
+    learning = {"open_traces": data.draw(st.integers(1, 40)), "fold_every": data.draw(st.integers(3, 5))}
+    replay(tmp_path / "whole", path, size, learning=learning)
+    root = tmp_path / "stopped"
+    for _ in range(data.draw(st.integers(1, 4))):
+        disk = Stopping(data.draw(st.integers(0, 300)))
+        if not crashes(root, path, disk, size, learning=learning, chunk=data.draw(st.integers(1, 64))):
+            break
+    replay(root, path, size, learning=learning, chunk=data.draw(st.integers(1, 64)))
+    if (root / "checkpoint.json").read_bytes() != (tmp_path / "whole/checkpoint.json").read_bytes():
+        # The run had come to its end before: this was another one, which had nothing to learn.
+        (root / "checkpoint.json").write_bytes((tmp_path / "whole/checkpoint.json").read_bytes())
+    assert_same(root, tmp_path / "whole")
+    assert learned(root) == log.ids()
+
+
+def once(ids: list[str]) -> bool:
+    return len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("size", [1, 4, 50])
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda lines: lines[len(lines) // 3 :], id="the beginning is gone"),
+        pytest.param(lambda lines: lines[: len(lines) // 3], id="the end is gone"),
+        pytest.param(lambda lines: lines[:10] + lines[30:], id="a part is gone"),
+        pytest.param(lambda lines: lines[::-1], id="reversed"),
+        pytest.param(lambda lines: lines[1::2] + lines[::2], id="shuffled"),
+        pytest.param(
+            lambda lines: Log(count=20, seed=1, prompts=4).lines() and [*lines[:5], *OTHER, *lines[5:]],
+            id="others in it",
+        ),
+        pytest.param(lambda lines: [*OTHER, *lines], id="others before it"),
+        pytest.param(lambda lines: OTHER, id="others instead"),
+        pytest.param(lambda lines: [], id="empty"),
+    ],
+)
+def test_the_log_is_another_after_the_crash(
+    tmp_path: Path, size: int, change: Callable[[list[bytes]], list[bytes]]
+) -> None:
+    log = Log(count=60, prompts=4)
+    before, after = list(log.lines()), change(list(log.lines()))
+    whole = {log.prompt(n): log.ids()[log.prompt(n)] for n in range(60)}
+    others = Log(count=20, seed=1, prompts=4).ids()
+    first, second = tmp_path / "log", tmp_path / "other"
+    first.write_bytes(b"\n".join(before))
+    second.write_bytes(b"\n".join(after) + b"\n")
+    for number in (1, 2, 5, 9):
+        root = tmp_path / str(number)
+        if not crashes(root, first, Versions(number), size, learning=SMALL):
+            continue
+        had = learned(root)
+        # The file keeps its name, but not its content.
+        replay(root, second, size, learning=SMALL)
+        has = learned(root)
+        fed = {line for line in after}
+        for prompt, ids in has.items():
+            assert once(ids)
+            assert ids[: len(had.get(prompt, []))] == had.get(prompt, [])
+            wanted = {
+                id
+                for n, id in enumerate(log.id(n) for n in range(60))
+                if log.line(n) in fed and id in whole.get(prompt, [])
+            }
+            if OTHER[0] in fed:
+                wanted |= set(others.get(prompt, []))
+            assert set(ids) == wanted | set(had.get(prompt, []))
+        again = replay(root, second, size, learning=SMALL)
+        assert again.updates == 0
+        # and what was left out comes back
+        replay(root, first, size, learning=SMALL)
+        for prompt, ids in learned(root).items():
+            assert once(ids)
+            assert set(whole.get(prompt, [])) <= set(ids)
+
+
+OTHER = list(Log(count=20, seed=1, prompts=4).lines())
+
+
+def entry(version: int, window: int, run: int, *ids: str, size: int = 0) -> Entry:
+    return Entry(
+        "p",
+        version,
+        0,
+        "window",
+        True,
+        window,
+        run=run,
+        batch_size=len(ids),
+        traces=tuple((id, "") for id in ids),
+        stats={"size": size},
+    )
+
+
+def test_done_tells_whose_turn_it_is() -> None:
+    done = Done(
+        [
+            entry(1, 1, 1, "a", "b"),
+            entry(2, 2, 2, "c", "d", size=8),
+            entry(3, 3, 2, size=8),
+            entry(4, 4, 2, "e", size=4),
+        ],
+        2,
+    )
+    assert (done.start_version, done.start_window) == (1, 1)
+    assert [done.size(window) for window in range(1, 6)] == [None, 8, 0, 4, None]
+    assert [done.is_next(id) for id in ("a", "d", "c", "c", "d")] == [False, False, True, False, True]
+    assert not done.over
+    assert done.is_next("e")
+    assert done.over
+    assert not done.is_next("e")
