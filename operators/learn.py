@@ -16,7 +16,7 @@ from operators.identity import identity, normalise, one_line
 from operators.method import Method
 from operators.modelfree import union
 from operators.overload import Load
-from operators.reduce import level_two
+from operators.reduce import Reduced, level_two
 from operators.repeats import Key, key_of, settle_repeats
 from operators.scan import Node, scan
 from operators.settings import Settings
@@ -120,20 +120,19 @@ async def learn_from(asked: Asked, method: Method, calls: Calls, settings: Setti
     tree = scan([each.delta for each in checked], merge) if checked else None
     copies = settle_repeats(tables, checked, fates, tree.value if tree else EMPTY)
     votes = Delta(votes=_votes(asked.reflections))
-    second = EMPTY
-    reduce_calls = 0
+    second = Reduced()
     if method.reduces and tree is not None:
-        second, reduce_calls = await level_two(tree, [each.delta for each in checked], base, method, calls, settings)
+        second = await level_two(tree, [each.delta for each in checked], base, method, calls, settings)
     carried, raw = _carry(tables, fates, asked.window, settings.max_staleness)
     entered = _enter_raw(raw, base, tree.value if tree else EMPTY)
-    extra = merge(merge(votes, merge(asked.known, copies)), merge(second, entered))
+    extra = merge(merge(votes, merge(asked.known, copies)), merge(second.facts, entered))
     return Learning(
         tree,
         extra,
         carried,
         _load(len(asked.reflections), tables, fates, len(raw)),
-        len(tables) + reduce_calls,
-        _audit(tables, checked, failures, raw),
+        len(tables) + second.calls,
+        _audit(tables, checked, failures, raw, second),
     )
 
 
@@ -261,7 +260,11 @@ def _name(given: Given) -> list[object]:
 
 
 def _audit(
-    tables: Sequence[Sequence[Given]], checked: Sequence[Checked], failures: int, raw: Sequence[Given]
+    tables: Sequence[Sequence[Given]],
+    checked: Sequence[Checked],
+    failures: int,
+    raw: Sequence[Given],
+    second: Reduced,
 ) -> dict[str, Any]:
     audit: dict[str, Any] = {}
     drops = [
@@ -276,6 +279,10 @@ def _audit(
         audit["refused"] = dict(sorted(refused.items()))
     if failures:
         audit["curator_fallbacks"] = failures
+    if second.drops:
+        audit["level_2_drops"] = [list(drop) for drop in second.drops]
+    if second.failures:
+        audit["level_2_failures"] = second.failures
     if raw:
         audit["raw"] = [_name(given) for given in raw]
     return audit

@@ -61,6 +61,7 @@ class Lane:
         self.publishing = False
         self.changed = anyio.Event()
         self.active = now
+        self.stood: dict[int, float] = {}  # when the last windows' versions were there, for what is based on them
 
     def move(self) -> None:
         """Wake all who wait for the state to change."""
@@ -303,7 +304,7 @@ class Learner:
         await self._reflected(lane, window)
         while lane.state.now.window < number - 1 - settings.max_staleness:
             await lane.changed.wait()
-        started = max(full, self._clock())
+        started = max(full, lane.stood.get(number - 1 - settings.max_staleness, full))
         while True:
             asked = asked or self._ask(lane, window, base_for(lane.state, number, settings.max_staleness))
             learning, base = await learn_from(asked, self._method, self._calls, settings), asked.base
@@ -328,7 +329,9 @@ class Learner:
         )
         await self._publish(lane, published)
         self._unpublished -= len(window.traces)
-        delay = self._clock() - started if window.cause == "size" else None
+        now = lane.stood[number] = self._clock()
+        lane.stood.pop(number - 2 - settings.max_staleness, None)
+        delay = now - started if window.cause == "size" else None
         self._sizes.closed(window.prompt, number, window.size, len(window.traces), delay, learning.load)
 
     async def _publish(self, lane: Lane, published: Published) -> None:

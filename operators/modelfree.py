@@ -220,12 +220,9 @@ def _feedback(trace: Trace) -> tuple[Key, str]:
 
 def _errors(trace: Trace, made: list[Attempt]) -> dict[str, set[str]]:
     """The masked errors of each tool that the trace called; most traces have none, and need no attempts for that."""
-    called: dict[str, set[str]] = {}
-    for step in trace.steps:
-        for call in step.calls:
-            called.setdefault(name(call.name), set())
-        if step.role == "tool" and step.name:
-            called.setdefault(name(step.name), set())
+    raw = {call.name for step in trace.steps for call in step.calls}
+    raw.update(step.name for step in trace.steps if step.name and step.role == "tool")
+    called: dict[str, set[str]] = {name(tool): set() for tool in raw}
     for attempt in made:
         if attempt.error:
             called.setdefault(attempt.tool, set()).add(attempt.masked)
@@ -239,7 +236,13 @@ def _votes(
     helpful: list[str] = []
     harmful: list[str] = []
     for bullet in seen:
-        came = _came(bullet, errors)
+        key = parse_key(bullet.key)
+        if key is None:
+            came = _told_of(bullet, errors)
+        elif key.tool in errors:
+            came = key.error in errors[key.tool]
+        else:
+            continue
         if came:
             harmful.append(bullet.bullet)
         elif came is not None and not failed:
@@ -247,11 +250,9 @@ def _votes(
     return tuple(helpful), tuple(harmful)
 
 
-def _came(bullet: Bullet, errors: dict[str, set[str]]) -> bool | None:
-    """Whether the error that a bullet warns of came; None when it is about no tool called, or that cannot be told."""
-    key = parse_key(bullet.key)
-    if key is not None:
-        return key.error in errors[key.tool] if key.tool in errors else None
+def _told_of(bullet: Bullet, errors: dict[str, set[str]]) -> bool | None:
+    """Whether an error came that a bullet of another method speaks of; None when it is about no tool called, or that
+    cannot be told."""
     about = [tool for tool in errors if tool in bullet.content and _stands(tool, bullet.content)]
     if not about:
         return None

@@ -11,7 +11,8 @@ from typing import BinaryIO
 from stream.blocks import BrokenStream, blocks
 from stream.decode import BadJson, decode
 from stream.frames import MAX_VALUE
-from stream.sift import Bad, Found, Record, Sift, Skipped
+from stream.records import Bad, Found, Record, Skipped
+from stream.sift import Sift
 from stream.walk import Entry, walk
 
 __all__ = ["Bad", "Found", "Record", "Skipped", "TraceFiles"]
@@ -40,6 +41,8 @@ class TraceFiles:
         exclude: Collection[str | Path] = (),
     ) -> None:
         self._entries = list(walk(paths, exclude))
+        self.files = len(self._entries)
+        """How many files there are to read."""
         self._stdin = stdin
         self._chunk = chunk
         self._plain = 0
@@ -48,11 +51,6 @@ class TraceFiles:
         sizes = [0 if entry.reason else entry.size for entry in self._entries]
         self.bytes_total: int | None = None if None in sizes else sum(filter(None, sizes))
         """Bytes of all files, before unpacking; None when there are pipes among them."""
-
-    @property
-    def files(self) -> int:
-        """How many files there are to read."""
-        return len(self._entries)
 
     def __iter__(self) -> Iterator[list[Record]]:
         entries, self._entries = self._entries, []

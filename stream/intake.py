@@ -6,7 +6,7 @@ before a crash, a duplicate, a conflict (a known id with other content: the firs
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -51,6 +51,7 @@ class Intake:
         self._done: dict[str, Done] = {}
         self.under_way: dict[tuple[str, str], Found] = {}
         """Traces that were fed and have no version yet, by prompt and id."""
+        self._published: dict[tuple[str, str], bytes] = {}  # what got its version since the store was asked
 
     def done(self, prompt: str) -> Done | None:
         """What a killed run had done of a prompt; None unless this run goes on with it."""
@@ -75,6 +76,7 @@ class Intake:
     async def take(self, found: Sequence[Found]) -> None:
         """Give each trace its fate, in order."""
         prompts = [self.prompt_of(each.trace) for each in found]
+        self._published.clear()
         known = self._known(found, prompts)
         batch: list[Trace] = []
         for each, prompt, digest in zip(found, prompts, known, strict=True):
@@ -86,16 +88,17 @@ class Intake:
                 else:
                     self._repeat(each.digest == digest)
                 continue
-            twin = self.under_way.get((prompt, each.trace.id))
-            if twin is not None:
-                self._repeat(each.digest == twin.digest)
+            key = prompt, each.trace.id
+            twin = self.under_way.get(key)
+            first = self._published.get(key) if twin is None else twin.digest
+            if first is not None:
+                self._repeat(each.digest == first)
                 continue
-            if self._resumed:
-                self.done(prompt)
+            if (done := self.done(prompt)) is not None:
+                done.give_up()
                 self._learner.begin_anew(prompt)
-            trace = each.trace if each.trace.prompt == prompt else replace(each.trace, prompt=prompt)
-            self.under_way[prompt, trace.id] = each
-            batch.append(trace)
+            self.under_way[key] = each
+            batch.append(each.trace if each.trace.prompt == prompt else replace(each.trace, prompt=prompt))
         await self._feed(batch)
 
     def _known(self, found: Sequence[Found], prompts: Sequence[str]) -> list[bytes | None]:
@@ -119,6 +122,11 @@ class Intake:
     def _repeat(self, same: bool) -> None:
         self._tally.duplicates += 1
         self._tally.conflicts += not same
+
+    def published(self, prompt: str, ids: Iterable[str]) -> None:
+        """Note that traces have their version."""
+        for id in ids:
+            self._published[prompt, id] = self.under_way.pop((prompt, id)).digest
 
     def digest(self, trace: Trace) -> str:
         """The content digest of a trace under way, in hex."""

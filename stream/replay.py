@@ -245,8 +245,7 @@ class Replay:
                 self._store.rejects.flush()
             commit(prompt, Published(published.state, published.update, entry))
             log.info("version published", batch_size=entry.batch_size, changed=entry.changed)
-        for id, _ in entry.traces:
-            del under_way[entry.prompt, id]
+        self._intake.published(entry.prompt, (id for id, _ in entry.traces))
         self.tally.updates += 1
         if self.tally.updates % _KEEP_EVERY == 0:
             self._keep_controller()

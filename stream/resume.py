@@ -46,6 +46,10 @@ class Done:
             return True
         return False
 
+    def give_up(self) -> None:
+        """Pass over nothing more: a new trace came, so what is left was done from another log than this one."""
+        self._next = len(self._ids)
+
     @property
     def over(self) -> bool:
         """Whether all of it has been passed over."""

@@ -7,7 +7,6 @@ from hashlib import blake2b
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from operators.values import Trace
 from stream.arrays import Array
@@ -15,7 +14,10 @@ from stream.decode import BadJson, decode
 from stream.documents import begin, documents
 from stream.frames import MAX_RAW, Cut, End, Value, lines
 from stream.readers import NotATrace, Reader, Reading, own, pick
+from stream.records import Bad, Found, Record, Skipped
 from stream.shape import binary, shape
+
+__all__ = ["Bad", "Found", "Record", "Sift", "Skipped"]
 
 GIVE_UP_VALUES = 1_000
 GIVE_UP_BYTES = 32 << 20
@@ -23,41 +25,6 @@ GIVE_UP_BYTES = 32 << 20
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 _NO_OUTCOME = Trace().outcome
-
-
-class Found(Struct, frozen=True):
-    """A trace and where it stood.
-
-    :param trace: with an id always: its own, else a hash of the trace.
-    :param line: from 1; where it starts, in a document.
-    :param digest: 8-byte BLAKE2b of the normalised trace without its id.
-    :param repaired: what had to be tolerated in its bytes, as ``lone surrogate``.
-    """
-
-    trace: Trace
-    file: str
-    line: int
-    digest: bytes
-    repaired: tuple[str, ...] = ()
-
-
-class Bad(Struct, frozen=True):
-    """A line, or a value of a document, that is no trace; ``raw`` is at most ``MAX_RAW`` of its bytes."""
-
-    file: str
-    line: int
-    reason: str
-    raw: bytes
-
-
-class Skipped(Struct, frozen=True):
-    """A file with no trace in it."""
-
-    file: str
-    reason: str
-
-
-Record = Found | Bad | Skipped
 
 
 class Sift:

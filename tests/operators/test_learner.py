@@ -661,7 +661,7 @@ async def test_the_bound_closes_the_window_with_the_oldest_first_trace() -> None
     st.integers(1, 8),
     st.lists(st.integers(1, 9), min_size=1, max_size=4),
 )
-@example(list("aaabaccdd"), 3, 5, [2, 3])  # one chunk fills a window of a, opens one of b, then opens another of a
+@example(list("aaabaccddab"), 3, 5, [2, 3])  # one chunk fills a window of a, opens one of b, then opens another of a
 def test_the_bound_does_not_depend_on_chunks(log: list[str], size: int, bound: int, chunks: list[int]) -> None:
     traces = [trace(at, f"lesson {at}", prompt=prompt) for at, prompt in enumerate(log)]
 

@@ -199,7 +199,7 @@ def feed(windows: Windows, chunk: Sequence[Trace], closed: Callable[[Window], No
     st.integers(1, 8),
     st.lists(st.integers(1, 9), min_size=1, max_size=4),
 )
-@example(list("aaabaccdd"), [3], 5, [2, 3])  # one chunk fills a window of a, opens one of b, then opens another of a
+@example(list("aaabaccddab"), [3], 5, [2, 3])  # one chunk fills a window of a, opens one of b, then opens another of a
 def test_chunks_change_no_window(prompts: list[str], sizes: list[int], bound: int, chunks: list[int]) -> None:
     assert play(prompts, sizes, bound, chunks) == play(prompts, sizes, bound, [1])
 

@@ -500,6 +500,7 @@ def test_progress(tmp_path: Path) -> None:
     assert 0 < seen[0] < total
     assert files.bytes_read == total
     assert list(files) == []
+    assert files.files == 3
     assert TraceFiles(["-"], stdin=io.BytesIO()).bytes_total is None
 
 

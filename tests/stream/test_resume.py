@@ -24,6 +24,7 @@ from tests.stream.replaying import (
     learned,
     rejects,
     replay,
+    take_up,
     versions,
 )
 
@@ -52,7 +53,7 @@ def crash_after_each_version(
     old = versions(whole) if before is not None else 0
     replay(whole, log, size, method=method(0), **options)
     made = versions(whole) - old
-    assert made > 5
+    assert made > 3
     for number in range(1, made + 1, step):
         root = tmp_path / str(number)
         if before is not None:
@@ -107,7 +108,7 @@ def test_stopped_at_every_write(tmp_path: Path) -> None:
         root = tmp_path / f"at-{at}"
         if not crashes(root, path, Stopping(at), 4, chunk=5):
             break
-        replay(root, path, 4)
+        take_up(root, path, 4)
         assert_same(root, whole)
     assert at > 80
     assert learned(whole) == log.ids()
@@ -134,10 +135,7 @@ def test_stopped_again_and_again(tmp_path_factory: pytest.TempPathFactory, data:
         disk = Stopping(data.draw(st.integers(0, 300)))
         if not crashes(root, path, disk, size, learning=learning, chunk=data.draw(st.integers(1, 64))):
             break
-    replay(root, path, size, learning=learning, chunk=data.draw(st.integers(1, 64)))
-    if (root / "checkpoint.json").read_bytes() != (tmp_path / "whole/checkpoint.json").read_bytes():
-        # The run had come to its end before: this was another one, which had nothing to learn.
-        (root / "checkpoint.json").write_bytes((tmp_path / "whole/checkpoint.json").read_bytes())
+    take_up(root, path, size, learning=learning, chunk=data.draw(st.integers(1, 64)))
     assert_same(root, tmp_path / "whole")
     assert learned(root) == log.ids()
 

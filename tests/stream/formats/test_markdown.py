@@ -189,6 +189,19 @@ def test_markers_in_a_protected_part_are_a_persons_text() -> None:
     assert written == f"{previous}\n{REGION}"
 
 
+def test_protected_text_around_the_region_is_not_repeated() -> None:
+    note = "<!-- tracecomb:protect -->\n- by hand\n<!-- tracecomb:unprotect -->\n"
+    previous = f"{note}\n{REGION}\n{note}".encode()
+    assert write(BULLETS, "markdown", previous=previous) == previous
+
+
+def test_front_matter_that_is_never_closed_hides_no_region() -> None:
+    written = write(BULLETS, "markdown", previous=b"---\nname: x\n")
+    assert [b.content for b in read(written).bullets] == [b.content for b in BULLETS]
+    again = write(BULLETS, "markdown", previous=written + b"...\n")
+    assert again == written + b"...\n"
+
+
 def test_an_edit_by_hand_inside_the_region_is_read() -> None:
     edited = REGION.replace("- First:", "- Added by hand,\n  on two lines\n- First:").replace(
         "## Refunds", "## Money back"
@@ -223,6 +236,11 @@ def test_deep_nesting_swallows_no_other_bullet() -> None:
     deep = "\n".join("  " * n + "- x" for n in range(300))
     bullets = [Bullet("a-1", "A", deep), Bullet("a-2", "A", "after")]
     assert [b.content for b in read_md(write(bullets, "markdown").decode()).bullets] == [deep, "after"]
+
+
+def test_a_deeply_nested_list_ends_where_it_ends() -> None:
+    deep = "\n".join("  " * n + f"- level {n}" for n in range(30))
+    assert [b.content[:7] for b in read_md(f"## A\n{deep}\n- after").bullets] == ["level 0", "after"]
 
 
 def test_no_bullets_leave_an_empty_region() -> None:

@@ -173,6 +173,15 @@ def test_two_skills_with_one_lesson_become_one_with_all_votes() -> None:
     assert document["skills"]["api-00002"]["status"] == "invalid"
 
 
+def test_two_skills_with_one_lesson_each_keep_their_own() -> None:
+    twice = copy.deepcopy(COUNTED)
+    first = twice["skills"].pop("api-00001")
+    twice["skills"]["api-00002"] = skill("api-00002", "api", "use cents.", helpful=1, harmful=0, neutral=0)
+    twice["skills"]["api-00001"] = first
+    twice |= {"sections": {"api": ["api-00002", "api-00001"]}, "next_id": 2}
+    assert save(list(load(twice).bullets), twice) == twice
+
+
 def test_damaged_skills_are_refused_alone_and_left_in_the_file() -> None:
     damaged = copy.deepcopy(CURRENT)
     damaged["skills"] |= {"x-00004": 3, "x-00005": {"section": "x"}, "x-00006": {"content": "kept", "sources": None}}
