@@ -80,17 +80,25 @@ def _only(delta: Delta, bullets: Collection[str], *, inside: bool) -> Delta:
     )
 
 
-def evicted(live: Mapping[str, Bullet], token_budget: int) -> list[str]:
+def evicted(live: Mapping[str, Bullet], token_budget: int, before: Collection[str] | None = None) -> list[str]:
     """The bullets that must yield so that the others fit the budget: the least useful by votes, then the oldest.
 
     What a person fixed never yields.
+
+    :param before: the bullets shown until now: one that comes back is as new as one never shown, though its id is old,
+        or it would yield each time that it is learned again. None: those that have an id.
     """
     total = sum(map(cost, live.values()))
     if total <= token_budget:
         return []
     yielding = sorted(
         (bullet for bullet in live.values() if not bullet.pinned),
-        key=lambda bullet: (bullet.helpful - bullet.harmful, not bullet.id, display_number(bullet.id), bullet.bullet),
+        key=lambda bullet: (
+            bullet.helpful - bullet.harmful,
+            not bullet.id if before is None else bullet.bullet not in before,
+            display_number(bullet.id),
+            bullet.bullet,
+        ),
     )
     out = []
     for bullet in yielding:

@@ -1,7 +1,8 @@
 """The values that flow through the stream: traces in, reflections and bullets between, updates out.
 
-All are frozen msgspec Structs, so one definition is the type, the validator and the JSON codec. Field names and
-meanings are those of the message schemas; everything but ``steps`` may be missing from a trace.
+All are frozen msgspec Structs, so one definition is the type, the validator and the JSON codec. What is made by the
+million holds no cycle, so the garbage collector need not look at it. Field names and meanings are those of the message
+schemas; everything but ``steps`` may be missing from a trace.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ OperationType = Literal["ADD", "UPDATE", "MERGE", "REMOVE"]
 VersionKind = Literal["window", "import", "rollback", "edit"]
 
 
-class Call(Struct, frozen=True, omit_defaults=True):
+class Call(Struct, frozen=True, omit_defaults=True, gc=False):
     """One tool call of an assistant step; ``arguments`` is an object, or the raw text where that was not JSON."""
 
     id: str = ""
@@ -24,14 +25,14 @@ class Call(Struct, frozen=True, omit_defaults=True):
     arguments: Any = None
 
 
-class StepError(Struct, frozen=True, omit_defaults=True):
+class StepError(Struct, frozen=True, omit_defaults=True, gc=False):
     """What went wrong in a step, as far as its format tells kinds apart."""
 
     kind: str = ""
     message: str = ""
 
 
-class Step(Struct, frozen=True, omit_defaults=True):
+class Step(Struct, frozen=True, omit_defaults=True, gc=False):
     """One message, tool call or observation. ``call`` names the call a tool step answers. Times are RFC 3339."""
 
     role: Role = "assistant"
@@ -47,7 +48,7 @@ class Step(Struct, frozen=True, omit_defaults=True):
     candidates: Any = None
 
 
-class Outcome(Struct, frozen=True, omit_defaults=True):
+class Outcome(Struct, frozen=True, omit_defaults=True, gc=False):
     """How a run ended. ``success`` stays None when the log does not say: no error is not a success."""
 
     success: bool | None = None
@@ -56,7 +57,7 @@ class Outcome(Struct, frozen=True, omit_defaults=True):
     termination: str = ""
 
 
-class Trace(Struct, frozen=True, omit_defaults=True):
+class Trace(Struct, frozen=True, omit_defaults=True, gc=False):
     """One finished agent run. ``bullets``, ``version`` and ``lineage`` say what the agent had read, if known."""
 
     schema: int = 1
@@ -97,7 +98,7 @@ class Bullet(Struct, frozen=True):
     traces: int = 0
 
 
-class Insight(Struct, frozen=True, omit_defaults=True):
+class Insight(Struct, frozen=True, omit_defaults=True, gc=False):
     """One lesson that one trace teaches; ``number`` counts from 1 within its reflection."""
 
     number: int
@@ -106,7 +107,7 @@ class Insight(Struct, frozen=True, omit_defaults=True):
     key: str = ""
 
 
-class Reflection(Struct, frozen=True, omit_defaults=True):
+class Reflection(Struct, frozen=True, omit_defaults=True, gc=False):
     """What one trace teaches: numbered insights, and votes on the bullets (identities) its agent had seen."""
 
     trace: str
@@ -117,7 +118,7 @@ class Reflection(Struct, frozen=True, omit_defaults=True):
     fallback: bool = False
 
 
-class Given(Struct, frozen=True, omit_defaults=True):
+class Given(Struct, frozen=True, omit_defaults=True, gc=False):
     """One insight in front of a curator. ``missed`` counts the windows whose curators left it uncited."""
 
     insight: Insight

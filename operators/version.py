@@ -169,7 +169,7 @@ def _publish(
     counter, text = state.counter, state.now.text
     if bullets is None:
         live = shown(playbook)
-        out = evicted(live, settings.token_budget)
+        out = evicted(live, settings.token_budget, {bullet.bullet for bullet in before})
         if out:
             eviction = removal(playbook, out, state.now.window)
             delta = merge(delta, eviction)

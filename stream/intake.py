@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from operators.learner import Learner
 from operators.values import Trace
 from stream.config import Config, fill
+from stream.names import canonical
 from stream.resume import Done
-from stream.sift import Found
-from stream.store import Store
+from stream.records import Found
 from stream.states import entries
+from stream.store import Store
 
 DEFAULT_PROMPT = "default"
 
@@ -29,6 +30,7 @@ class Tally:
         self.rejected = 0
         self.duplicates = 0
         self.conflicts = 0
+        self.repaired = 0
         self.updates = 0
         self.skipped: list[tuple[str, str]] = []
         self.prompts: set[str] = set()
@@ -44,7 +46,8 @@ class Intake:
     def __init__(self, store: Store, learner: Learner, config: Config, tally: Tally, run: int, resumed: bool) -> None:
         self._store = store
         self._learner = learner
-        self._replay = config.replay
+        self._forced = _writable(config.replay.force_prompt)
+        self._template = _writable(config.replay.prompt)
         self._tally = tally
         self._run = run
         self._resumed = resumed
@@ -65,13 +68,11 @@ class Intake:
 
     def prompt_of(self, trace: Trace) -> str:
         """The prompt a trace belongs to: forced, its own, the configured template's, or ``default``."""
-        forced = self._replay.force_prompt
-        if forced is not None:
-            return fill(forced, trace.agent) or DEFAULT_PROMPT
+        if self._forced is not None:
+            return fill(self._forced, trace.agent) or DEFAULT_PROMPT
         if trace.prompt:
             return trace.prompt
-        template = self._replay.prompt
-        return (fill(template, trace.agent) if template else "") or DEFAULT_PROMPT
+        return (fill(self._template, trace.agent) if self._template else "") or DEFAULT_PROMPT
 
     async def take(self, found: Sequence[Found]) -> None:
         """Give each trace its fate, in order."""
@@ -81,12 +82,11 @@ class Intake:
         batch: list[Trace] = []
         for each, prompt, digest in zip(found, prompts, known, strict=True):
             if digest is not None:
+                self._repeat(each.digest == digest)
                 done = self.done(prompt)
                 if done is not None and done.is_next(each.trace.id):
                     await self._feed(batch)
                     await self._learner.pass_over(prompt)
-                else:
-                    self._repeat(each.digest == digest)
                 continue
             key = prompt, each.trace.id
             twin = self.under_way.get(key)
@@ -131,3 +131,8 @@ class Intake:
     def digest(self, trace: Trace) -> str:
         """The content digest of a trace under way, in hex."""
         return self.under_way[trace.prompt, trace.id].digest.hex()
+
+
+def _writable(template: str | None) -> str | None:
+    """A template that JSON can hold: the bytes of a command's argument may be no text."""
+    return None if template is None else canonical(template).encode("utf-8", "replace").decode()

@@ -29,7 +29,7 @@ from stream.controllerfile import Controller, keep_controller, kept_controller
 from stream.intake import Intake, Tally
 from stream.rejects import RejectRecord
 from stream.runs import RunSettings, begin, finish
-from stream.sift import Bad, Found, Record, Skipped
+from stream.records import Bad, Found, Record, Skipped
 from stream.sizes import AutoSizes, RecordedSizes, ResumedSizes
 from stream.states import commit, entries, newest, state_at, update_of
 from stream.store import Store
@@ -61,10 +61,17 @@ def settings_of(config: Config) -> Settings:
     )
 
 
-def recorded_sizes(store: Store) -> dict[str, list[int]]:
-    """How many traces each window of each prompt closed with, in order."""
+def recorded_sizes(store: Store, before: int | None = None) -> dict[str, list[int]]:
+    """How many traces each window of each prompt closed with, in order.
+
+    :param before: leave out this run and later ones.
+    """
     return {
-        name: [entry.batch_size for entry in entries(store.prompt(name)) if entry.kind == "window" and entry.traces]
+        name: [
+            entry.batch_size
+            for entry in entries(store.prompt(name))
+            if entry.kind == "window" and entry.traces and (before is None or entry.run < before)
+        ]
         for name in store.prompts()
     }
 
@@ -111,10 +118,6 @@ class Replay:
         for prompt, overload in kept.prompts.items():
             self.controller.restore(prompt, overload)
         size = config.replay.batch_size
-        sizes: Sizes = AutoSizes(self.controller) if size == "auto" else FixedSize(int(size))
-        if recorded is not None:
-            sizes = RecordedSizes(recorded, config.controller.candidates[0])
-        self.sizes = sizes
         run = RunSettings(
             seed=self.settings.seed,
             batch_size="auto" if recorded is not None else str(size),
@@ -130,6 +133,14 @@ class Replay:
             counters=self.settings.counters,
         )
         self._run, self.resumed = begin(store, run, go_on=go_on)
+        self.sizes: Sizes
+        if recorded is not None:
+            # What earlier runs closed here is behind: the recorded windows are numbered as ours are.
+            past = {prompt: len(sizes) for prompt, sizes in recorded_sizes(store, self._run.number).items()}
+            left = {prompt: sizes[past.get(prompt, 0) :] for prompt, sizes in recorded.items()}
+            self.sizes = RecordedSizes(left, config.controller.candidates[0])
+        else:
+            self.sizes = AutoSizes(self.controller) if size == "auto" else FixedSize(int(size))
 
     @property
     def store_path(self) -> Path:
@@ -141,6 +152,15 @@ class Replay:
 
         :raises TooManyRejects: past the configured limits.
         """
+        try:
+            return await self._learn()
+        except BaseExceptionGroup as group:  # the learner's tasks make one of whatever is raised among them
+            error: BaseException = group
+            while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+                error = error.exceptions[0]
+            raise error from None
+
+    async def _learn(self) -> Tally:
         intake: Intake
         learner = Learner(
             self._method,
@@ -234,7 +254,8 @@ class Replay:
 
     async def _publish(self, published: Published) -> None:
         """Make a version durable, then tell what became of its traces."""
-        entry = replace(published.entry, run=self._run.number)
+        rejected = tuple((id, _writable(reason)) for id, reason in published.entry.rejected)
+        entry = replace(published.entry, run=self._run.number, rejected=rejected)
         prompt = self._store.prompt(entry.prompt)
         under_way = self._intake.under_way
         with bound_contextvars(prompt=entry.prompt, window=entry.window, version=entry.version):
@@ -251,3 +272,8 @@ class Replay:
             self._keep_controller()
         self.tally.learned += len(entry.traces) - len(entry.rejected)
         self.tally.rejected += len(entry.rejected)
+
+
+def _writable(text: str) -> str:
+    """A text that JSON can hold: what an error quotes may be no whole character."""
+    return text.encode("utf-8", "replace").decode()

@@ -17,8 +17,6 @@ from stream.readers import NotATrace, Reader, Reading, own, pick
 from stream.records import Bad, Found, Record, Skipped
 from stream.shape import binary, shape
 
-__all__ = ["Bad", "Found", "Record", "Sift", "Skipped"]
-
 GIVE_UP_VALUES = 1_000
 GIVE_UP_BYTES = 32 << 20
 """A file whose first so many values, or bytes of them, hold no trace is skipped without reading on."""

@@ -69,6 +69,7 @@ class Losing(Disk):
         self._open: dict[int, _File] = {}
         self._at = at
         self.calls = 0
+        self.renames: list[int] = []  # the numbers of the calls that follow one
 
     def leave(self, target: Path, seed: int) -> None:
         """Write what is left into a directory: of what was not synced a part by chance, in order."""
@@ -116,6 +117,7 @@ class Losing(Disk):
         self._objects[target] = moved
         self._directory(target.parent).changes.append((target.name, moved, source.name))
         super().rename(source, target)
+        self.renames.append(self.calls)
 
     def unlink(self, path: Path) -> None:
         self._tick()

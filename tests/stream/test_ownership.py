@@ -160,3 +160,10 @@ def test_many_files_make_few_lines(site: Path) -> None:
 def test_this_checkout() -> None:
     root = Path(ownership.__file__).parent.parent
     assert look(root, [str(root)]) == ((), ())
+
+
+def test_the_exit_code_is_documented() -> None:
+    root = Path(ownership.__file__).parent.parent
+    run = [sys.executable, "-m", "stream", "--help"]
+    result = subprocess.run(run, cwd=root, capture_output=True, text=True, check=True)
+    assert f"{EXIT_NOT_OURS} " in result.stdout

@@ -23,10 +23,10 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return SCRIPT.picture(tmp_path_factory.mktemp("undisturbed") / "store")
 
 
-def cut(place: Path, at: int | None, seed: int) -> tuple[Path, Script, int]:
+def cut(place: Path, at: int | None, seed: int) -> tuple[Path, Script, Losing]:
     """Run the script in a directory until the power goes.
 
-    :return: what the cut leaves, the script with its promises, the number of calls until then.
+    :return: what the cut leaves, the script with its promises, the disk.
     """
     before, after = place / "before", place / "after"
     before.mkdir()
@@ -41,18 +41,12 @@ def cut(place: Path, at: int | None, seed: int) -> tuple[Path, Script, int]:
         if store is not None:
             abandon(store)
     disk.leave(after, seed)
-    return after / "store", script, disk.calls
+    return after / "store", script, disk
 
 
-@given(share=st.floats(0, 1), seed=st.integers(0, 2**32))
-def test_what_was_promised_survives_a_power_cut(
-    tmp_path_factory: pytest.TempPathFactory, undisturbed: dict[str, bytes], share: float, seed: int
-) -> None:
-    place = tmp_path_factory.mktemp("power")
-    (place / "all").mkdir()
-    _, _, calls = cut(place / "all", None, seed)
-    (place / "part").mkdir()
-    left, script, _ = cut(place / "part", int(share * calls), seed)
+def check(place: Path, at: int, seed: int, undisturbed: dict[str, bytes]) -> None:
+    """Cut the power, look for all that was promised, and run on to the end."""
+    left, script, _ = cut(place, at, seed)
     try:
         with Store.open(left, write=False) as store:
             versions = script.check(store)
@@ -68,3 +62,24 @@ def test_what_was_promised_survives_a_power_cut(
         assert store.rejects.count >= 2 * checkpoint
         script.run(store)
     assert picture(left) == undisturbed
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Losing:
+    """The disk of a run without a cut."""
+    return cut(tmp_path_factory.mktemp("whole"), None, 0)[2]
+
+
+@given(share=st.floats(0, 1), seed=st.integers(0, 2**32))
+def test_what_was_promised_survives_a_power_cut(
+    tmp_path_factory: pytest.TempPathFactory, undisturbed: dict[str, bytes], whole: Losing, share: float, seed: int
+) -> None:
+    check(tmp_path_factory.mktemp("power"), int(share * whole.calls), seed, undisturbed)
+
+
+def test_what_a_rename_brings_to_light_is_on_the_device_before_it(
+    tmp_path_factory: pytest.TempPathFactory, undisturbed: dict[str, bytes], whole: Losing
+) -> None:
+    for at in whole.renames:
+        for seed in range(8):
+            check(tmp_path_factory.mktemp("rename"), at, seed, undisturbed)

@@ -24,7 +24,7 @@ BULLETS = tuple("abcdefgh")
 Action = tuple[str, int, int]
 """What happens, and two numbers that choose among what there is to choose from."""
 
-LEARNERS = ("add", "update", "merge", "refine", "remove", "vote", "carry")
+LEARNERS = ("add", "update", "merge", "refine", "remove", "vote", "carry", "keep")
 BETWEEN = ("import", "person", "rollback")
 
 
@@ -169,6 +169,11 @@ class History:
             learnt = Evidence(bullet, trace, 2 + i, "s")
             window.join(Delta(texts=frozenset({_text(bullet, i)}), evidence=frozenset({learnt})))
 
+    def _keep(self, window: Window, i: int, j: int) -> None:
+        """A carried insight says what a bullet of the base says already: evidence, without a text of its own."""
+        for name in _some(window.live, i, 1):
+            window.join(Delta(evidence=frozenset({Evidence(name, self._trace(), 1 + j, "s")})))
+
     def _still_carried(self) -> list[tuple[str, str]]:
         """The traces with insights that the next window may be given once more, and what they have taught."""
         oldest = self.state.now.window - 2 * self.max_staleness - 1
@@ -223,6 +228,8 @@ class History:
         self.folds += 1
         oldest = number - self.max_staleness
         carried = {trace for trace, _ in self._still_carried()}
+        oldest_base = base_for(PromptState("p", Standing(window=number), older), number + 1, self.max_staleness)
+        bases = [self.versions[each.version] for each in older if each.version >= oldest_base.version]
         folded = fold(playbook, older[0].playbook, oldest, after=self.fold_after, carried=carried)
         assert fold(playbook, older[0].playbook, oldest, after=self.fold_after, carried=carried) == folded
         reference, before = self.reference, self.reference.shown()
@@ -237,6 +244,7 @@ class History:
                 reference.drop(bullet)
         for bullet in sorted({*reference.ends().values()} - set(folded.records)):
             assert bullet not in reference.said(), "forgotten though a person decided about it"
+            assert not any(bullet in base.live for base in bases), "forgotten though a base in flight shows it"
             alive = reference.seen_by_removal([bullet]) & (reference.evidence - reference.covered)
             assert not alive, "forgotten though it had evidence"
             reference.forget(bullet)

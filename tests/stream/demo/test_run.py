@@ -14,7 +14,7 @@ from stream.demo.learning import Closed, digest
 from stream.demo.run import DemoResult, demo, run_demo
 from stream.demo.screen import Board, Rate, Screen, traces_file
 from stream.files import TraceFiles
-from stream.sift import Found
+from stream.records import Found
 from stream.states import entries, newest, update_of
 from stream.store import Store
 

@@ -1,0 +1,133 @@
+"""Sizes of windows: what the controller chose is kept, given back after a crash, and can be repeated."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from operators.controller import BatchSizes
+from operators.overload import Load
+from stream.replay import recorded_sizes
+from stream.sizes import AutoSizes, RecordedSizes, ResumedSizes
+from stream.store import Store
+from tests.stream.crashing import Stopping
+from tests.stream.logs import Log
+from tests.stream.replaying import (
+    Late,
+    Overloaded,
+    Versions,
+    assert_same,
+    crashes,
+    learned,
+    replay,
+    take_up,
+    versions,
+)
+
+QUICK = {"candidates": (2, 4, 8), "windows_per_size": 1}
+LOAD = Load(8, 2, 2, 0, 2)
+
+
+def sizes_in(root: Path) -> dict[str, list[int]]:
+    with Store.open(root, write=False) as store:
+        return recorded_sizes(store)
+
+
+def test_auto_tells_the_controller_of_full_windows_only() -> None:
+    controller = BatchSizes((2, 4, 8), windows_per_size=1)
+    sizes = AutoSizes(controller)
+    assert sizes.assign("p", 1) == 2
+    sizes.closed("p", 1, 2, 2, 0.5, LOAD)
+    assert controller.export().samples == ((2, 0.5),)
+    assert sizes.assign("p", 2) == 4
+    sizes.closed("p", 2, 4, 1, None, LOAD)
+    assert controller.export().samples == ((2, 0.5),)
+    assert controller.overload("p").recent == (LOAD,) or controller.overload("p").given
+
+
+def test_recorded_sizes_are_dealt_in_order_then_the_smallest() -> None:
+    sizes = RecordedSizes({"p": [3, 1], "q": [7]}, 8)
+    assert [sizes.assign("p", number) for number in (1, 2, 3)] == [3, 1, 8]
+    assert [sizes.assign("q", 1), sizes.assign("r", 1)] == [7, 8]
+    assert sizes.missing == 2
+
+
+def test_windows_done_keep_their_size_and_recorded_ones_stay_in_step() -> None:
+    done = {1: 5, 2: 0, 3: 6}
+    assert [ResumedSizes(RecordedSizes({}, 9), lambda _, n: done.get(n)).assign("p", n) for n in (1, 2, 3, 4)] == [
+        5,
+        0,
+        6,
+        9,
+    ]
+    sizes = ResumedSizes(RecordedSizes({"p": [5, 6, 7]}, 9), lambda _, n: {1: 5}.get(n))
+    assert [sizes.assign("p", number) for number in (1, 2, 3, 4)] == [5, 6, 7, 9]
+
+
+@pytest.mark.parametrize("learning", [{}, {"open_traces": 9, "fold_every": 3}], ids=["", "bound"])
+@pytest.mark.parametrize("late", [False, True])
+def test_an_auto_run_that_is_stopped_again_and_again_can_be_repeated_at_once(
+    tmp_path: Path, late: bool, learning: dict[str, int]
+) -> None:
+    log = Log(count=160, prompts=4, repeats=50, conflicts=30, bad=50)
+    path = log.write(tmp_path / "log")
+    for step in (1, 2, 5, 1000):
+        root, again = tmp_path / f"auto-{step}", tmp_path / f"again-{step}"
+        for number in count():
+            method = Late(number) if late else None
+            if not crashes(root, path, Versions(step), "auto", learning=learning, controller=QUICK, method=method):
+                break
+        assert learned(root) == log.ids()
+        assert number == 0 or step < 1000
+        replay(again, path, "auto", recorded=root, learning=learning, controller=QUICK, chunk=7)
+        assert_same(root, again, stats=False)
+        assert sizes_in(again) == sizes_in(root)
+
+
+def test_sizes_vary_in_an_auto_run(tmp_path: Path) -> None:
+    path = Log(count=300, prompts=2).write(tmp_path / "log")
+    replay(tmp_path / "store", path, "auto", controller=QUICK)
+    assert len({size for sizes in sizes_in(tmp_path / "store").values() for size in sizes[:-1]}) >= 3
+
+
+def test_a_repeated_run_can_be_stopped_too(tmp_path: Path) -> None:
+    path = Log(count=120, prompts=3, repeats=50).write(tmp_path / "log")
+    auto = tmp_path / "auto"
+    replay(auto, path, "auto", controller=QUICK, method=Overloaded())
+    for number in range(1, versions(auto) + 1):
+        root = tmp_path / str(number)
+        disk = Versions(number)
+        assert crashes(root, path, disk, "auto", recorded=auto, controller=QUICK, method=Overloaded())
+        take_up(root, path, "auto", recorded=auto, controller=QUICK, method=Overloaded(), chunk=11)
+        assert_same(root, auto, stats=False)
+
+
+def test_an_auto_run_stopped_at_every_write(tmp_path: Path) -> None:
+    log = Log(count=30, prompts=1, bad=100)
+    path = log.write(tmp_path / "log")
+    for at in count(step=3):
+        root, again = tmp_path / f"auto-{at}", tmp_path / f"again-{at}"
+        if not crashes(root, path, Stopping(at), "auto", controller=QUICK):
+            break
+        take_up(root, path, "auto", controller=QUICK)
+        replay(again, path, "auto", recorded=root, controller=QUICK)
+        assert_same(root, again, stats=False)
+    assert at > 60
+
+
+def test_a_second_run_over_a_grown_log_can_be_repeated_as_a_second_run(tmp_path: Path) -> None:
+    lines = list(Log(count=150, prompts=3).lines())
+    path = tmp_path / "log"
+    auto, again, once = tmp_path / "auto", tmp_path / "again", tmp_path / "once"
+    for root in (auto, again):
+        recorded = None if root is auto else auto
+        path.write_bytes(b"\n".join(lines[:70]))
+        replay(root, path, "auto", recorded=recorded, controller=QUICK)
+        path.write_bytes(b"\n".join(lines))
+        replay(root, path, "auto", recorded=recorded, controller=QUICK)
+    assert_same(auto, again, stats=False)
+    replay(once, path, "auto", recorded=auto, controller=QUICK)
+    assert sizes_in(once) == sizes_in(auto)
+    assert learned(once) == learned(auto)
