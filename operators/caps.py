@@ -35,15 +35,21 @@ def support(delta: Delta, pending: Delta, playbook: Playbook, settings: Settings
     for bullet, trace, _, session in candidate.evidence - candidate.covered_evidence:
         traces.setdefault(bullet, set()).add(trace)
         sessions.setdefault(bullet, set()).add(session)
+    worded = {(text.bullet, text.content) for text in candidate.texts}
+    for bullet in traces.keys() - {text.bullet for text in candidate.texts}:
+        record = playbook.records.get(bullet)  # evidence alone may bring a bullet back that was removed
+        if record is not None and record.text is not None:
+            worded.add((bullet, record.text.content))
     texts = Texts(removed)
     held = {
-        text.bullet
-        for text in candidate.texts
-        if not is_alive(playbook, text.bullet)
+        bullet
+        for bullet, content in worded
+        if bullet in traces
+        and not is_alive(playbook, bullet)
         and (
-            len(traces.get(text.bullet, ())) < settings.support_traces
-            or len(sessions.get(text.bullet, ())) < settings.support_sessions
-            or (removed and texts.same_as(text.content) is not None)
+            len(traces[bullet]) < settings.support_traces
+            or len(sessions[bullet]) < settings.support_sessions
+            or (removed and texts.same_as(content) is not None)
         )
     }
     if not held:

@@ -1,12 +1,13 @@
 """Folding: old evidence and votes become counts, and bullets superseded long ago are dropped.
 
-It keeps a prompt's size proportional to its bullets, and is a step of its own, outside the laws of the combine. It takes
-only facts that every base in flight has seen (those of ``anchor``): a removal decided on such a base covers all that is
-folded of the bullets it names, and must not cover what it never saw.
+It keeps a prompt's size proportional to its bullets, and is a step of its own, outside the laws of the combine. It
+changes nothing that is shown, and takes only facts that every base in flight has seen (those of ``anchor``): a removal
+decided on such a base covers all that is folded of the bullets it names, and must not cover what it never saw.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Container
 
 from msgspec.structs import replace
@@ -27,6 +28,7 @@ from operators.playbook import (
     Record,
     Successor,
     Tally,
+    is_alive,
     open_folded,
 )
 from operators.view import roots, successor
@@ -46,7 +48,7 @@ def fold(
     evidence = dict(flat(playbook.evidence))
     votes = dict(flat(playbook.votes))
     folded = {bullet: kept for bullet, record in playbook.records.items() if (kept := open_folded(record)) is not None}
-    taken: dict[str, _Taken] = {}
+    taken: defaultdict[str, _Taken] = defaultdict(_Taken)
     for pair, old_facets in flat(anchor.evidence).items():
         if pair[1] not in carried:
             _take_evidence(pair, old_facets, evidence, taken)
@@ -56,7 +58,7 @@ def fold(
     for bullet, record in playbook.records.items():
         old = anchor.records.get(bullet) or BLANK
         counts = record.counts & old.counts
-        mine = taken.setdefault(bullet, _Taken())
+        mine = taken[bullet]
         for count in counts - record.covered_counts:
             mine.helpful += count.helpful
             mine.harmful += count.harmful
@@ -69,7 +71,7 @@ def fold(
         )
     still_open = {pair[0] for pair in evidence} | {pair[0] for pair in votes}
     _drop_superseded(playbook, anchor, records, still_open, window - after)
-    _forget_dead(records, evidence)
+    _forget_dead(anchor, records, evidence)
     return _rebuilt(playbook, records, evidence, votes)
 
 
@@ -96,28 +98,28 @@ class _Taken:
         )
 
 
-def _take_evidence(pair: Pair, old: Facets, evidence: dict[Pair, Facets], taken: dict[str, _Taken]) -> None:
+def _take_evidence(pair: Pair, old: Facets, evidence: dict[Pair, Facets], taken: defaultdict[str, _Taken]) -> None:
     """Take what one trace taught of one bullet, unless it has taught more since: one trace is to count once."""
     now = evidence[pair]
-    if {facet[:2] for facet in now} != {facet[:2] for facet in old}:
+    if len(now) > len(old):
         return
     del evidence[pair]
     for _, session, bits in now:
         if bits == SEEN:
-            mine = taken.setdefault(pair[0], _Taken())
+            mine = taken[pair[0]]
             mine.traces.add(pair[1])
             if session:
                 mine.sessions.add(session)
 
 
-def _take_vote(pair: Pair, old: int, votes: dict[Pair, int], taken: dict[str, _Taken]) -> None:
+def _take_vote(pair: Pair, old: int, votes: dict[Pair, int], taken: defaultdict[str, _Taken]) -> None:
     """Take one trace's vote on one bullet, unless it has voted otherwise since."""
     now = votes[pair]
     if now & (HELPFUL | HARMFUL) & ~old:
         return
     del votes[pair]
     helpful, harmful = VOTE_TALLY[now]
-    mine = taken.setdefault(pair[0], _Taken())
+    mine = taken[pair[0]]
     mine.helpful += helpful
     mine.harmful += harmful
 
@@ -175,10 +177,18 @@ def _sum(left: Folded | None, right: Folded | None) -> Folded | None:
     )
 
 
-def _forget_dead(records: dict[str, Record], evidence: dict[Pair, Facets]) -> None:
-    """Forget bullets that nothing keeps alive, that nobody decided about and that no supersession leads to or from."""
+def _forget_dead(anchor: Playbook, records: dict[str, Record], evidence: dict[Pair, Facets]) -> None:
+    """Forget bullets that nothing keeps alive, that nobody decided about and that no supersession leads to or from.
+
+    One that ``anchor`` may show waits: a base in flight shows it too, and may yet bring evidence for it.
+    """
     witnessed = {pair[0] for pair in evidence}
-    led_to = {record.successor.by for record in records.values() if record.successor is not None}
+    led_to = {
+        record.successor.by
+        for known in (records, anchor.records)
+        for record in known.values()
+        if record.successor is not None
+    }
     for bullet in [
         bullet
         for bullet, record in records.items()
@@ -188,6 +198,7 @@ def _forget_dead(records: dict[str, Record], evidence: dict[Pair, Facets]) -> No
         and bullet not in witnessed
         and (record.folded is None or not record.folded.traces)
         and not record.counts
+        and not is_alive(anchor, bullet)
     ]:
         del records[bullet]
 

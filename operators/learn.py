@@ -8,6 +8,7 @@ from inspect import isawaitable
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from operators.calls import Calls, Failed, attempt
 from operators.cite import Checked, Status, check
@@ -167,7 +168,12 @@ def _tables(
 
 
 def _worded(insights: Sequence[Insight]) -> Iterator[Insight]:
-    """The insights that say anything; the others teach nothing, and no bullet can be made of them."""
+    """The insights that say anything; the others teach nothing, and no bullet can be made of them.
+
+    Where a method gave one number twice, they are numbered anew: by its number an insight is known until it has a fate.
+    """
+    if len({insight.number for insight in insights}) < len(insights):
+        insights = [replace(insight, number=number) for number, insight in enumerate(insights, 1)]
     return (insight for insight in insights if normalise(insight.content))
 
 

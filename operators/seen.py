@@ -40,8 +40,8 @@ def _named(ids: Sequence[str], known: Standing) -> list[Bullet]:
     missing = wanted - {bullet.id for bullet in found}
     if missing:
         # A bullet superseded since is not shown any more, yet a vote on it still counts for its successor.
-        for bullet, display in sorted(known.playbook.ids.items()):
-            record = known.playbook.records.get(bullet) if display in missing else None
+        for bullet, display in sorted(each for each in known.playbook.ids.items() if each[1] in missing):
+            record = known.playbook.records.get(bullet)
             if record is not None and record.text is not None:
                 text = record.text
                 found.append(Bullet(display, text.section, text.content, bullet=bullet, key=text.key))

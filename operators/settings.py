@@ -28,7 +28,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     support_traces: int = 1
     support_sessions: int = 1
     token_budget: int = 80_000
-    fan_in: int = 64
+    fan_in: int = 50
     fold_every: int = 10
     fold_after: int = 50
     open_traces: int = 20_000

@@ -264,9 +264,11 @@ def _number(
     playbook: Playbook, live: Mapping[str, Bullet], counter: int, wanted: Mapping[str, str]
 ) -> tuple[tuple[tuple[str, str], ...], int]:
     """Display ids for the bullets that have none: those wanted where they are free, else the counter's next."""
-    nameless = [bullet for bullet in order(live.values()) if not bullet.id]
+    nameless = [bullet for bullet in live.values() if not bullet.id]
     if not nameless:
         return (), counter
+    # Those that show alike go by identity: the map they come from is in no order that another process would repeat.
+    nameless = order(sorted(nameless, key=lambda bullet: bullet.bullet))
     given: dict[str, str] = {}
     taken = set(playbook.ids.values()) if wanted else set()
     for bullet in nameless:

@@ -14,9 +14,9 @@ def newest(traces: Iterable[Trace], before: str | None = None) -> str | None:
     Times without a zone are taken for UTC; what is no time at all is passed over.
     """
     latest: datetime | None = None
-    texts = {text for trace in traces if (text := trace.ended or trace.started)}
-    for text in texts:
-        time = _parsed(text)
+    times = {(trace.ended, trace.started) for trace in traces if trace.ended or trace.started}
+    for ended, started in times:
+        time = _parsed(ended) or _parsed(started)
         if time is not None and (latest is None or time > latest):
             latest = time
     if latest is None:
@@ -24,7 +24,9 @@ def newest(traces: Iterable[Trace], before: str | None = None) -> str | None:
     return latest.isoformat(timespec="milliseconds" if latest.microsecond else "seconds").replace("+00:00", "Z")
 
 
-def _parsed(text: str) -> datetime | None:
+def _parsed(text: str | None) -> datetime | None:
+    if not text:
+        return None
     try:
         time = datetime.fromisoformat(text)
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)

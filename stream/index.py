@@ -209,7 +209,7 @@ class IdIndex:
 class IndexPool:
     """The indexes that are open, at most ``limit``: the one that was used longest ago is closed for the next."""
 
-    def __init__(self, limit: int = 256) -> None:
+    def __init__(self, limit: int = 128) -> None:
         self._limit = limit
         self._open: OrderedDict[Path, IdIndex] = OrderedDict()
 

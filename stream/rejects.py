@@ -102,7 +102,7 @@ class Rejects:
         self._access.check_writer()
         with refusals(self.path):
             self._settle()
-            self._settled, self._torn = False, True
+            self._settled = False
             self._write()
             self._settled = True
 

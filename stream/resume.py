@@ -32,11 +32,11 @@ class Done:
                     self.start_version, self.start_window = entry.version, entry.window
                 continue
             begun = True
-            self._sizes[entry.window] = int(entry.stats.get("size", entry.batch_size)) if entry.traces else 0
+            self._sizes[entry.window] = len(entry.traces)
             self._ids.extend(_short(id) for id, _ in entry.traces)
 
     def size(self, window: int) -> int | None:
-        """The size a window was dealt; 0 for an empty one, None for one that is not done."""
+        """How many traces a window closed with; None for one that is not done."""
         return self._sizes.get(window)
 
     def is_next(self, id: str) -> bool:
@@ -49,11 +49,6 @@ class Done:
     def give_up(self) -> None:
         """Pass over nothing more: a new trace came, so what is left was done from another log than this one."""
         self._next = len(self._ids)
-
-    @property
-    def over(self) -> bool:
-        """Whether all of it has been passed over."""
-        return self._next >= len(self._ids)
 
 
 def _short(id: str) -> int:

@@ -49,9 +49,13 @@ class RecordedSizes:
 
 
 class ResumedSizes:
-    """Windows that were done before a crash keep the size they were dealt; the others get theirs from ``inner``.
+    """Windows that were done before a crash are dealt what they were; the others get their size from ``inner``.
 
-    :param done: the size of a prompt's window that was done, else None.
+    A size that was given is given again, so that the bound on open traces closes windows just where it did. What the
+    controller chose is not asked again: such a window closes with as many traces as it had, so that no bound is
+    reached that the recorded sizes would not reach.
+
+    :param done: how many traces a prompt's window closed with that was done, else None.
     """
 
     def __init__(self, inner: Sizes, done: Callable[[str, int], int | None]) -> None:
@@ -59,9 +63,10 @@ class ResumedSizes:
         self._done = done
 
     def assign(self, prompt: str, number: int) -> int:
-        size = self._done(prompt, number)
-        dealt = self._inner.assign(prompt, number) if size is None or isinstance(self._inner, RecordedSizes) else size
-        return dealt if size is None else size
+        traces = self._done(prompt, number)
+        if traces == 0 or (traces is not None and isinstance(self._inner, AutoSizes)):
+            return traces
+        return self._inner.assign(prompt, number)
 
     def closed(self, prompt: str, number: int, size: int, traces: int, delay: float | None, load: Load) -> None:
         self._inner.closed(prompt, number, size, traces, delay, load)

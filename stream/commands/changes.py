@@ -7,64 +7,60 @@ from argparse import Namespace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
+from msgspec.structs import asdict, replace
+
 from operators.combine import apply
 from operators.imports import import_delta, import_source, proposed_ids
+from operators.settings import Settings
 from operators.state import PromptState
 from operators.values import Bullet
 from operators.version import publish_delta, publish_rollback
 from stream.config import Config
-from stream.formats import FormatError, read
+from stream.formats import FormatError, Imported, read
 from stream.promptstore import PromptStore
 from stream.replay import settings_of
+from stream.runs import Run
 from stream.states import commit, newest, state_at
 from stream.store import Store
-from stream.storeerrors import UnknownPrompt, UnknownVersion
+from stream.storeerrors import UnknownPrompt
+from stream.terminal import counted, line, say
 
 _DIGEST = bytes(8).hex()
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+_MOST_TOLD = 20
 
 
 def rollback(options: Namespace, config: Config) -> int:
     """Make the lessons of an older version the newest version."""
-    settings = settings_of(config)
     with Store.open(options.at, write=True) as store:
+        settings = _settings(store, config)
         prompt = store.prompt(options.prompt)
         if prompt.version == 0:
             raise UnknownPrompt(store.path, options.prompt)
-        if not 0 <= options.to <= prompt.version:
-            raise UnknownVersion(options.prompt, options.to, prompt.version)
         published = publish_rollback(
             newest(prompt), state_at(prompt, options.to, settings), settings, at=_now(), lineage=store.lineage
         )
         commit(prompt, published)
     update = published.update
-    what = f"the lessons of version {options.to}" if update.changed else f"as version {options.to}, and as before"
-    print(f"{options.prompt}: version {update.version} has {what} ({len(update.bullets)} bullets)")
+    same = "" if update.changed else ", which are those it had"
+    line(
+        f"{options.prompt}: version {update.version} has the lessons of version {options.to}{same} "
+        f"({counted(len(update.bullets), 'bullet')})"
+    )
     return 0
 
 
 def import_(options: Namespace, config: Config) -> int:
     """Merge a playbook file into a prompt."""
-    path = Path(options.file)
-    data = sys.stdin.buffer.read() if options.file == "-" else path.read_bytes()
-    imported = read(data, path.name, options.format)
-    for warning in imported.warnings:
-        print(f"tracecomb: {options.file}: {warning}", file=sys.stderr)
-    for refused in imported.refused:
-        print(f"tracecomb: {options.file}: {refused.where} left out: {refused.reason}", file=sys.stderr)
-    if not imported.bullets:
-        raise FormatError(f"{options.file}: no bullet in it ({imported.format}); nothing was imported")
-    settings = settings_of(config)
+    imported = _read(options.file, options.format)
     delta = import_delta(imported.bullets)
     source = import_source(imported.bullets)
     with Store.open(options.at, write=True, create=True) as store:
+        settings = _settings(store, config)
         prompt = store.prompt(options.prompt)
         state = newest(prompt)
         if _has(prompt, state, source, imported.bullets) or apply(state.now.playbook, delta) is state.now.playbook:
-            print(f"{options.prompt}: all of it is in version {prompt.version} already, no version made")
+            line(f"{options.prompt}: version {prompt.version} has all of it already, no new version")
             return 0
         audit = {"source": source, "format": imported.format}
         published = publish_delta(
@@ -80,10 +76,46 @@ def import_(options: Namespace, config: Config) -> int:
         )
         commit(prompt, published)
     update = published.update
-    print(
-        f"{options.prompt}: version {update.version} has {len(update.bullets)} bullets, {len(imported.bullets)} of them read"
+    if evicted := published.entry.audit.get("evicted"):
+        say(
+            f"{counted(len(evicted), 'bullet')} beyond the budget of {settings.token_budget:,} tokens went, the least "
+            "useful ones; token_budget under [learning] in the configuration sets it"
+        )
+    line(
+        f"{options.prompt}: version {update.version} has {counted(len(update.bullets), 'bullet')}, "
+        f"{counted(len(imported.bullets), 'bullet')} of {options.file} merged in"
     )
     return 0
+
+
+def _settings(store: Store, config: Config) -> Settings:
+    """What the store was learned with, else the configuration's: a version is rebuilt only as it was made."""
+    settings, checkpoint = settings_of(config), store.checkpoint()
+    if checkpoint is None:
+        return settings
+    learned = asdict(msgspec.json.decode(checkpoint, type=Run).settings)
+    return replace(settings, **{name: learned[name] for name in settings.__struct_fields__ if name in learned})
+
+
+def _read(file: str, format: str | None) -> Imported:
+    """The bullets of a file; what was not understood in it is said.
+
+    :raises FormatError: when there is none.
+    """
+    path = Path(file)
+    data = sys.stdin.buffer.read() if file == "-" else path.read_bytes()
+    try:
+        imported = read(data, path.name, format)
+    except FormatError as error:
+        raise FormatError(f"{file}: {error}") from error
+    troubles = [*imported.warnings, *(f"{each.where} left out: {each.reason}" for each in imported.refused)]
+    for trouble in troubles[:_MOST_TOLD]:
+        say(f"{file}: {trouble}")
+    if len(troubles) > _MOST_TOLD:
+        say(f"{file}: and so on, {len(troubles) - _MOST_TOLD:,} more")
+    if not imported.bullets:
+        raise FormatError(f"{file}: no bullet in it (read as {imported.format}), so nothing was imported")
+    return imported
 
 
 def _has(prompt: PromptStore, state: PromptState, source: str, bullets: tuple[Bullet, ...]) -> bool:
@@ -92,3 +124,7 @@ def _has(prompt: PromptStore, state: PromptState, source: str, bullets: tuple[Bu
         return False
     kept = {fact.bullet for fact in import_delta(bullets).texts}
     return kept <= {bullet.bullet for bullet in state.now.bullets}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

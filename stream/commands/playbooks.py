@@ -2,110 +2,134 @@
 
 from __future__ import annotations
 
-import sys
+import json
 from argparse import Namespace
 from collections.abc import Sequence
 from difflib import unified_diff
 from pathlib import Path
 
+import msgspec
 from msgspec import UNSET
-from rich.console import Console
-from rich.table import Table
 
 from operators.text import render
-from operators.values import Bullet
+from operators.values import Bullet, VersionKind
 from operators.wire import encode
-from stream.atomic import Disk, replace
-from stream.formats import write
+from stream.commands.output import existing, put
+from stream.config import Config
+from stream.formats import FormatError, write
 from stream.promptstore import PromptStore
 from stream.states import entries, update_of
 from stream.store import Store
-from stream.storeerrors import refusals
+from stream.terminal import document, line, say
 
 _COLOURS = {"+": "\x1b[32m", "-": "\x1b[31m", "@": "\x1b[36m"}
+_FORMATS = {".md": "markdown", ".markdown": "markdown", ".json": "json"}
+_WITH_EXTRA = ("ace", "ace-json", "appworld", "skillbook")
+_KEEPS_FILE = ("markdown", "skillbook")
 
 
-def show(options: Namespace) -> int:
+def show(options: Namespace, config: Config) -> int:
     """Print one version of a prompt."""
     with Store.open(options.at, write=False) as store:
         prompt = store.prompt(options.prompt)
-        sys.stdout.buffer.write(_written(prompt, options.version, options.format, None))
+        document(_written(prompt, options.version, options.format))
     return 0
 
 
-def export(options: Namespace) -> int:
-    """Write one version of a prompt to a file, whole or not at all; without a file, to stdout."""
+def export(options: Namespace, config: Config) -> int:
+    """Write one version of a prompt to a file; without a file, to stdout."""
+    to_stdout = options.output in (None, "-")
+    path = Path("" if to_stdout else options.output)
+    format = options.format or _FORMATS.get(path.suffix.lower(), "ace")
     with Store.open(options.at, write=False) as store:
         prompt = store.prompt(options.prompt)
-        if options.output in (None, "-"):
-            sys.stdout.buffer.write(_written(prompt, options.version, options.format, None))
+        if to_stdout:
+            document(_written(prompt, options.version, format))
             return 0
-        path = Path(options.output)
-        with refusals(path):
-            previous = path.read_bytes() if path.exists() else None
-            replace(Disk(), path, _written(prompt, options.version, options.format, previous))
-    print(f"wrote {path}", file=sys.stderr)
+        previous = existing(path) if format in _KEEPS_FILE else None
+        try:
+            data = _written(prompt, options.version, format, previous)
+        except FormatError as error:
+            raise FormatError(f"{path}: {error}") from error
+    put(path, data)
+    say(f"wrote {path} ({format})")
     return 0
 
 
-def _written(prompt: PromptStore, version: int | None, format: str, previous: bytes | None) -> bytes:
+def _written(prompt: PromptStore, version: int | None, format: str, previous: bytes | None = None) -> bytes:
     wanted = prompt.version if version is None else version
     update = update_of(prompt, wanted)
     if format == "json":
         return (prompt.update(wanted) if wanted else encode(update)) + b"\n"
     if format == "text":
         return (update.text + "\n").encode() if update.text else b""
-    extra = _extra(prompt, format, wanted) if format in ("skillbook", "ace-json") else {}
+    extra = _extra(prompt, format, wanted) if format in _WITH_EXTRA else {}
     data = write(update.bullets, format, extra=extra, prompt=update.prompt, version=update.version, previous=previous)
     return data if not data or data.endswith(b"\n") else data + b"\n"
 
 
+class _Made(msgspec.Struct):
+    """What of a log entry tells where a file's extras come from."""
+
+    version: int
+    kind: VersionKind
+    audit: dict[str, object] = {}
+
+
+_made = msgspec.json.Decoder(_Made)
+
+
 def _extra(prompt: PromptStore, format: str, version: int) -> dict[str, object]:
-    """What the newest import of this format held besides bullets, so that an export gives it back."""
-    extra: dict[str, object] = {}
-    for entry in entries(prompt):
-        if entry.version <= version and entry.kind == "import" and entry.audit.get("format") == format:
-            extra = entry.audit.get("extra") or {}
-    return extra
+    """What the newest import of this format held besides bullets, so that an export gives it back.
+
+    A rollback brings back what its version had.
+    """
+    known: list[tuple[int, dict[str, object]]] = [(0, {})]
+    for entry in prompt.entries():
+        if b'"import"' not in entry and b'"rollback"' not in entry:  # hardly one of them is, and they are long
+            continue
+        made = _made.decode(entry)
+        if made.version > version:
+            break
+        if made.kind == "import" and made.audit.get("format") == format:
+            extra = made.audit.get("extra")
+            known.append((made.version, extra if isinstance(extra, dict) else {}))
+        elif made.kind == "rollback":
+            known.append((made.version, next(extra for at, extra in reversed(known) if at <= _to(made))))
+    return known[-1][1]
 
 
-def history(options: Namespace) -> int:
+def _to(rollback: _Made) -> int:
+    to = rollback.audit.get("to")
+    return to if isinstance(to, int) else 0
+
+
+def history(options: Namespace, config: Config) -> int:
     """Print a line a version, oldest first."""
     with Store.open(options.at, write=False) as store:
         prompt = store.prompt(options.prompt)
-        if options.json:
-            for entry in entries(prompt):
-                line = {
-                    "version": entry.version,
-                    "base": entry.base,
-                    "at": entry.at,
-                    "kind": entry.kind,
-                    "changed": entry.changed,
-                    "batch_size": entry.batch_size,
-                    "traces": [id for id, _ in entry.traces] if entry.kind == "window" else [],
-                }
-                sys.stdout.buffer.write(encode(line) + b"\n")
-            return 0
-        table = Table(box=None, pad_edge=False)
-        for column in ("version", "base", "kind", "changed", "batch size", "bullets", "at"):
-            table.add_column(
-                column, justify="right" if column in ("version", "base", "batch size", "bullets") else "left"
-            )
+        if not options.json:
+            line("version    base  kind      changed  batch size  bullets  at")
         for entry in entries(prompt):
-            table.add_row(
-                str(entry.version),
-                str(entry.base),
-                entry.kind,
-                "yes" if entry.changed else "no",
-                str(entry.batch_size) if entry.kind == "window" else "",
-                str(len(update_of(prompt, entry.version).bullets)),
-                entry.at or "",
+            is_window = entry.kind == "window"
+            if options.json:
+                traces = [id for id, _ in entry.traces] if is_window else []
+                told = {
+                    name: getattr(entry, name) for name in ("version", "base", "at", "kind", "changed", "batch_size")
+                }
+                line(json.dumps({**told, "traces": traces}))
+                continue
+            bullets = len(update_of(prompt, entry.version).bullets)
+            size = f"{entry.batch_size:,}" if is_window else ""
+            changed = "yes" if entry.changed else "no"
+            line(
+                f"{entry.version:>7} {entry.base:>7}  {entry.kind:<8}  {changed:<7}  {size:>10} {bullets:>8,}  "
+                f"{entry.at or ''}".rstrip()
             )
-        Console(file=sys.stdout).print(table)
     return 0
 
 
-def diff(options: Namespace) -> int:
+def diff(options: Namespace, config: Config) -> int:
     """Print what changed between two versions of a prompt."""
     with Store.open(options.at, write=False) as store:
         prompt = store.prompt(options.prompt)
@@ -119,12 +143,11 @@ def diff(options: Namespace) -> int:
         "" if new.at is UNSET else str(new.at),
         lineterm="",
     )
-    colour = sys.stdout.isatty()
-    for line in lines:
-        paint = _COLOURS.get(line[:1]) if colour else None
-        print(f"{paint}{line}\x1b[0m" if paint else line)
+    for each in lines:
+        line(each, _COLOURS.get(each[:1], ""))
     return 0
 
 
 def _lines(bullets: Sequence[Bullet], counters: bool) -> list[str]:
-    return render(bullets, counters=counters).split("\n")
+    text = render(bullets, counters=counters)
+    return text.split("\n") if text else []

@@ -3,68 +3,87 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
 
 import anyio
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
+from operators.explanation import Explanation
 from stream.config import Config
 from stream.files import TraceFiles
 from stream.intake import Tally
+from stream.logs import Level, configure
 from stream.replay import Replay, recorded_sizes
 from stream.sizes import AutoSizes, RecordedSizes
 from stream.states import newest
 from stream.store import Store
+from stream.terminal import counted, line, say, visible
+
+
+class Learned(NamedTuple):
+    """Where a prompt stands after the replay."""
+
+    version: int
+    bullets: int
 
 
 def replay(options: Namespace, config: Config) -> int:
     """Learn from the traces of files and folders, and say what came of it."""
     started = time.monotonic()
+    _check(options.paths)
+    files = TraceFiles(options.paths, exclude=[options.at])  # before a store is made for a path that is mistyped
     recorded = None
     if options.sizes_from:
         with Store.open(options.sizes_from, write=False) as other:
             recorded = recorded_sizes(other)
-    with Store.open(options.at, write=True, create=True) as store:
-        files = TraceFiles(options.paths, exclude=[store.path])
-        shown, progress = _progress(files)
+    with Store.open(options.at, write=True, create=True) as store, _progress(files, options.verbose) as progress:
         run = Replay(store, files, config, recorded=recorded, go_on=options.go_on, progress=progress)
-        with shown:
-            tally = anyio.run(run.run)
-        prompts = {}
-        for name in sorted(tally.prompts):
-            state = newest(store.prompt(name))
-            prompts[name] = {"version": state.now.version, "bullets": len(state.now.bullets)}
-    seconds = round(time.monotonic() - started, 3)
-    _talk(run, tally, seconds)
+        tally = anyio.run(run.run)
+        states = {name: newest(store.prompt(name)).now for name in sorted(tally.prompts)}
+        prompts = {name: Learned(now.version, len(now.bullets)) for name, now in states.items()}
+    _talk(run, tally, prompts)
     if options.json:
-        print(
-            json.dumps(
-                {
-                    "traces": tally.learned,
-                    "rejected": tally.rejected,
-                    "duplicates": tally.duplicates,
-                    "updates": tally.updates,
-                    "prompts": prompts,
-                    "seconds": seconds,
-                }
-            )
-        )
+        told = {
+            "traces": tally.learned,
+            "rejected": tally.rejected,
+            "duplicates": tally.duplicates,
+            "updates": tally.updates,
+            "prompts": {name: each._asdict() for name, each in prompts.items()},
+            "seconds": round(time.monotonic() - started, 3),
+        }
+        line(json.dumps(told))
     else:
-        _print(tally, prompts, options)
+        _print(tally, prompts, options.given_at)
     return 0
 
 
-def _progress(files: TraceFiles) -> tuple[AbstractContextManager[object], Callable[[Tally], None]]:
+def _check(paths: list[str]) -> None:
+    """Fail on what was asked for by name and cannot be read; what lies in a folder is only skipped.
+
+    :raises OSError: naming the path.
+    """
+    for path in paths:
+        if os.path.isfile(path):
+            open(path, "rb").close()
+        elif os.path.isdir(path):
+            os.scandir(path).close()
+
+
+@contextmanager
+def _progress(files: TraceFiles, verbose: bool) -> Iterator[Callable[[Tally], None]]:
     """A bar on a terminal, nothing elsewhere."""
     if not sys.stderr.isatty():
-        return nullcontext(), lambda tally: None
+        yield lambda tally: None
+        return
     bar = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -77,56 +96,70 @@ def _progress(files: TraceFiles) -> tuple[AbstractContextManager[object], Callab
     task = bar.add_task("reading", total=files.bytes_total)
 
     def advance(tally: Tally) -> None:
-        bar.update(
-            task,
-            completed=files.bytes_read,
-            description=f"{tally.learned:,} traces learned, {tally.updates:,} versions",
-        )
+        told = f"{counted(tally.learned, 'trace')} learned, {counted(tally.updates, 'version')}"
+        bar.update(task, completed=files.bytes_read, description=told)
 
-    return bar, advance
+    level: Level = "debug" if verbose else "warning"
+    try:
+        with bar:
+            configure(level)  # to the bar's stderr, which writes above the bar and not into it
+            yield advance
+    finally:
+        configure(level)
 
 
-def _talk(run: Replay, tally: Tally, seconds: float) -> None:
+def _talk(run: Replay, tally: Tally, prompts: dict[str, Learned]) -> None:
     """What is worth knowing and no result, on stderr."""
-
-    def say(text: str) -> None:
-        print(f"tracecomb: {text}", file=sys.stderr)
-
     if run.resumed:
-        say("went on with a replay that had not come to its end")
+        say("an earlier replay into this store was cut short; this one went on where that had come to")
     if tally.conflicts:
-        say(f"{tally.conflicts:,} known ids came again with other content; the first content stands")
+        say(f"{counted(tally.conflicts, 'known id')} came again with other content; the first content stands")
     if tally.rejected:
-        say(f"{tally.rejected:,} bad lines are in {run.store_path / 'rejects.jsonl'}, each with its reason")
+        kept = run.store_path / "rejects.jsonl"
+        say(f"{counted(tally.rejected, 'bad line')} rejected, kept with the reason in {kept}")
     if tally.skipped:
-        say(
-            f"{len(tally.skipped):,} files without a trace were skipped, as {tally.skipped[0][0]}: {tally.skipped[0][1]}"
-        )
+        file, reason = tally.skipped[0]
+        first = "" if len(tally.skipped) == 1 else "the first is "
+        say(f"{counted(len(tally.skipped), 'file')} skipped, with no trace in it; {first}{file}: {reason}")
     if isinstance(run.sizes, RecordedSizes) and run.sizes.missing:
-        say(f"{run.sizes.missing:,} windows had no recorded size; they took the smallest candidate")
-    if isinstance(run.sizes, AutoSizes) and tally.updates:
-        say(f"batch size: {run.controller.explain().reason}")
-    if not (tally.learned or tally.duplicates or tally.rejected):
-        say("no trace was found in what was given")
-    elif not tally.updates:
-        say(f"nothing new: all {tally.duplicates:,} traces are known")
+        say(f"{counted(run.sizes.missing, 'window')} had no recorded size and took the smallest candidate")
+    if not tally.updates:
+        if tally.duplicates:
+            say(f"nothing new: {counted(tally.duplicates, 'trace')} read, all known already")
+        else:
+            say("no trace was found in what was given")
+    elif not any(each.bullets for each in prompts.values()):
+        say("no lesson yet: no failed call was put right, no loop, and no failed run has feedback")
+    if tally.updates and isinstance(run.sizes, AutoSizes) and (grounds := _grounds(run.controller.explain())):
+        say(f"batch size: {grounds}")
 
 
-def _print(tally: Tally, prompts: dict[str, dict[str, int]], options: Namespace) -> None:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("prompt")
-    table.add_column("version", justify="right")
-    table.add_column("bullets", justify="right")
-    for name, each in prompts.items():
-        table.add_row(name, str(each["version"]), str(each["bullets"]))
-    console = Console(file=sys.stdout)
+def _grounds(known: Explanation) -> str:
+    """Why windows have the size they have; empty as long as there is nothing to say."""
+    if known.stage != "profiling":
+        return known.reason
+    timed = {point.size for point in known.points}
+    if not timed:
+        return ""
+    left = [str(size) for size in known.candidates if size not in timed and size not in known.left_out]
+    sizes = f"windows of {', '.join(map(str, sorted(timed)))} traces"
+    return f"still being chosen; {sizes} were timed" + (f", {', '.join(left)} come next" if left else " so far")
+
+
+def _print(tally: Tally, prompts: dict[str, Learned], at: str | None) -> None:
+    """The table of prompts, the counts, and what to run next."""
     if prompts:
-        console.print(table, markup=False)
-    print(
-        f"{tally.learned:,} traces learned in {tally.updates:,} versions, {tally.duplicates:,} known already, "
-        f"{tally.rejected:,} rejected"
+        names = {name: visible(name) for name in prompts}
+        width = max(map(cell_len, ["prompt", *names.values()]))
+        line(f"prompt{' ' * (width - 6)}  version  bullets")
+        for name, each in prompts.items():
+            line(f"{names[name]}{' ' * (width - cell_len(names[name]))}  {each.version:>7}  {each.bullets:>7}")
+    line(
+        f"{counted(tally.learned, 'trace')} learned in {counted(tally.updates, 'version')}, "
+        f"{tally.duplicates:,} known already, {tally.rejected:,} rejected"
     )
-    if prompts:
-        most = max(prompts, key=lambda name: prompts[name]["bullets"])
-        at = "" if str(options.at) == "./tracecomb.d" else f" --at {options.at}"
-        print(f"next: tracecomb show {shlex.quote(most)}{at}")
+    taught = [name for name, each in prompts.items() if each.bullets and name == visible(name)]
+    if taught:
+        most = max(taught, key=lambda name: prompts[name].bullets)
+        store = "" if at is None else f" --at {shlex.quote(at)}"
+        line(f"next: tracecomb show{store} {'-- ' if most.startswith('-') else ''}{shlex.quote(most)}")

@@ -21,7 +21,7 @@ from operators.method import Method
 from operators.overload import Load
 from operators.settings import Settings
 from operators.state import PromptState
-from operators.values import Bullet, Curation, Drop, Given, Insight, Operation, Reflection, Trace
+from operators.values import Bullet, Curation, Drop, Given, Insight, Operation, OperationType, Reflection, Trace
 from operators.version import Published
 from operators.wire import encode
 
@@ -31,6 +31,7 @@ Curator = Callable[[Sequence[Given], Sequence[Bullet]], Curation | Awaitable[Cur
 Reducer = Callable[[Sequence[Bullet], Sequence[Bullet]], Curation | Awaitable[Curation]]
 Reflector = Callable[[Trace, Sequence[Bullet]], Reflection | Awaitable[Reflection]]
 
+KINDS: tuple[OperationType, ...] = ("ADD", "ADD", "UPDATE", "MERGE", "REMOVE")
 REASONS = ("duplicate", "known", "vague", "too_specific", "not_a_lesson", "wrong", "contradicted", "unsafe")
 
 
@@ -134,7 +135,7 @@ def at_random(rng: Random, given: Sequence[Given], base: Sequence[Bullet]) -> Cu
     names = [bullet.bullet for bullet in base] + ["no such bullet"]
     operations = []
     for _ in range(rng.randrange(4)):
-        kind = rng.choice(("ADD", "ADD", "UPDATE", "MERGE", "REMOVE"))
+        kind = rng.choice(KINDS)
         text = rng.choice(given).insight.content + rng.choice(("", "", " in other words entirely"))
         operations.append(
             Operation(
@@ -283,6 +284,7 @@ class Shelf:
         self.states: dict[str, PromptState] = {}
         self._gates = gates
         self._fails_at = fails_at
+        self._more = asyncio.Event()
         self.calls = 0
 
     async def put(self, published: Published) -> None:
@@ -293,6 +295,13 @@ class Shelf:
             raise Broken("the disk is full")
         self.versions.append(published)
         self.states[published.update.prompt] = published.state
+        self._more.set()
+        self._more = asyncio.Event()
+
+    async def reaches(self, count: int) -> None:
+        """Wait until so many versions are there."""
+        while len(self.versions) < count:
+            await self._more.wait()
 
     def load(self, prompt: str) -> PromptState:
         return self.states.get(prompt) or PromptState(prompt)

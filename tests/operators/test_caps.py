@@ -161,7 +161,7 @@ def test_near_duplicates_of_what_a_person_removed_are_held() -> None:
     prompt.window(person("amounts are in cents", "remove"))
     assert prompt.window(taught("Amounts are in cent", ("t2", "")), taught("c d", ("t2", ""))) == ["c d"]
     assert prompt.window(taught("amounts are in cents", ("t3", ""))) == ["c d"]
-    assert {text.content for text in prompt.pending.texts} == {"Amounts are in cent", "amounts are in cents"}
+    assert {text.content for text in prompt.pending.texts} == {"Amounts are in cent"}
 
 
 def test_they_are_let_go_once_the_person_takes_it_back() -> None:
@@ -169,7 +169,8 @@ def test_they_are_let_go_once_the_person_takes_it_back() -> None:
     prompt.window(taught("amounts are in cents", ("t1", "")))
     prompt.window(person("amounts are in cents", "remove"))
     prompt.window(taught("Amounts are in cent", ("t2", "")))
-    assert prompt.window(person("amounts are in cents", "unpin", 2)) == ["Amounts are in cent", "amounts are in cents"]
+    prompt.window(person("amounts are in cents", "unpin", 2))
+    assert prompt.window() == ["Amounts are in cent", "amounts are in cents"]
     assert prompt.pending == EMPTY
 
 
@@ -198,7 +199,7 @@ def test_support_over_a_whole_run() -> None:
     lessons = ["a b", "c d", "a b", "e f", "a b", "c d", "g h", "e f"]
     traces = [trace(at, lesson, session=f"s{at % 2}") for at, lesson in enumerate(lessons)]
     shelf = asyncio.run(learn_all(Scripted(covers_all), traces, size=2, support_traces=2, support_sessions=2))
-    assert [contents(p.update.bullets) for p in shelf.of()] == [[], [], ["c d"] if False else [], ["e f"]]
+    assert [contents(p.update.bullets) for p in shelf.of()] == [[], [], [], []]
     alternate = [trace(at, lesson, session=f"s{at}") for at, lesson in enumerate(lessons)]
     shelf = asyncio.run(learn_all(Scripted(covers_all), alternate, size=2, support_traces=2, support_sessions=2))
     assert [contents(p.update.bullets) for p in shelf.of()] == [[], ["a b"], ["a b", "c d"], ["a b", "c d", "e f"]]

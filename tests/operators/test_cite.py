@@ -196,7 +196,9 @@ def test_a_removal_that_cites_nothing_is_refused() -> None:
 # Drops
 
 
-@pytest.mark.parametrize("reason", ["known", "vague", "too_specific", "not_a_lesson", "wrong", "contradicted", "unsafe"])
+@pytest.mark.parametrize(
+    "reason", ["known", "vague", "too_specific", "not_a_lesson", "wrong", "contradicted", "unsafe"]
+)
 def test_a_drop_with_a_reason_holds(reason: str) -> None:
     checked = check(DISTINCT, answer(Drop((2,), reason)), NOTHING)
     assert checked.status[1] is DROPPED
@@ -243,7 +245,10 @@ def test_a_verified_duplicate_is_evidence_of_what_covers_its_original() -> None:
 
 
 def test_a_duplicate_of_a_duplicate_follows_the_chain_in_any_order() -> None:
-    for drops in ([Drop((2,), "duplicate", 1), Drop((3,), "duplicate", 2)], [Drop((3,), "duplicate", 2), Drop((2,), "duplicate", 1)]):
+    for drops in (
+        [Drop((2,), "duplicate", 1), Drop((3,), "duplicate", 2)],
+        [Drop((3,), "duplicate", 2), Drop((2,), "duplicate", 1)],
+    ):
         checked = check(SAME, answer(add("use cents", 1), *drops), NOTHING)
         assert {fact.trace for fact in checked.delta.evidence} == {"t1", "t2", "t3"}
 

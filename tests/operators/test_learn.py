@@ -196,6 +196,13 @@ def test_an_insight_without_text_is_none() -> None:
         assert set(after(learning)) <= {"a b"}
 
 
+def test_insights_of_one_number_are_told_apart() -> None:
+    twice = Reflection("t1", insights=(Insight(1, "OTHERS", "a b"), Insight(1, "OTHERS", "c d")))
+    learning = learned(saturated(1), [twice])
+    assert after(learning) == ["a b"]
+    assert [each.given.insight.content for each in learning.carried] == ["c d"]
+
+
 def test_curators_see_the_base() -> None:
     method = Scripted(covers_all)
     base = standing(*WORDS[:3])
@@ -227,6 +234,21 @@ def test_what_two_groups_call_each_others_duplicate_is_not_lost() -> None:
     learning = learned(curator, reflections(["amounts are in cents", "Amounts are in cents."], *[[]] * 8))
     assert len(calls) == 2
     assert len(learning.carried) == 1
+
+
+def test_a_circle_of_repeats_ends_in_what_was_refused_for_a_reason() -> None:
+    calls: list[int] = []
+
+    def curator(given: Sequence[Given], base: Sequence[Bullet]) -> Curation:
+        calls.append(1)
+        if len(calls) % 2:
+            return Curation((), (Drop((1,), "duplicate", 2),))
+        return Curation((), (Drop((2,), "duplicate", 1), Drop((1,), "vague")))
+
+    # Both curators see both insights and a third; the first insight is refused by one of them.
+    lessons = ["amounts are in cents", "Amounts are in cents.", "feed a dog"]
+    learning = learned(curator, reflections(lessons, *[[]] * 8))
+    assert [each.given.insight.number for each in learning.carried] == [3]
 
 
 def test_a_duplicate_is_evidence_for_what_covers_its_original_in_another_group() -> None:
@@ -486,12 +508,7 @@ def lost(traces: Sequence[Trace], shelf: Shelf, method: Keeping) -> set[tuple[st
     """The insights that have no fate."""
     published = shelf.of()
     done = {id for each in published for id, _ in each.entry.traces}
-    taught = {
-        (one.id, insight.number)
-        for one in traces
-        if one.id in done
-        for insight in teaches(one, ()).insights  # type: ignore[union-attr]
-    }
+    taught = {(one.id, insight.number) for one in traces if one.id in done for insight in teaches(one, ()).insights}
     assert done <= {one.id for one in traces}
     fates: set[tuple[str, int]] = set(method.spent)
     for each in published:
@@ -541,8 +558,8 @@ def test_no_lesson_is_ever_lost(
                 take = left[: rng.randrange(1, 7) if event != "end" else len(left)]
                 await learning.feed(take)
                 if event == "roll back" and shelf.of():
-                    to = rng.choice(shelf.of()).state
-                    await learning.amend("p", lambda state: publish_rollback(state, reload(to), settings))
+                    to = reload(rng.choice(shelf.of()).state)
+                    await learning.amend("p", partial(publish_rollback, to=to, settings=settings))
                 if event in ("end", "go on"):
                     await learning.drain(end=event == "end")
                 if shelf.of():

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -292,6 +297,41 @@ def test_the_same_bytes_at_any_speed_and_in_any_chunks(
         assert mixed.lines(prompt) == plain.lines(prompt)
 
 
+ELSEWHERE = """
+import asyncio, hashlib
+from functools import partial
+from random import Random
+from operators.values import Insight, Reflection
+from tests.operators.scripted import Scripted, at_random, learn_all, trace
+
+def keyed(one, seen):
+    keys = ("", "k1", "k2", "k3", "k4", "k5") if int(one.id[1:]) % 2 else ("",)
+    insights = (Insight(at, "OTHERS", one.task, key) for at, key in enumerate(keys, 1))
+    return Reflection(one.id, one.session, tuple(insights))
+
+words = ("alpha beta", "gamma delta", "epsilon zeta", "Alpha  beta!", "eta theta")
+traces = [trace(at, words[at % 5], session=f"s{at % 3}") for at in range(60)]
+print([
+    hashlib.sha256(b"".join(
+        asyncio.run(learn_all(Scripted(curator, reflector=keyed), traces, size=5, token_budget=60)).lines()
+    )).hexdigest()
+    for curator in (partial(at_random, Random(4)), lambda given, base: 1 / 0)
+])
+"""
+
+
+def test_no_byte_depends_on_the_hashes_of_a_process() -> None:
+    root = Path(__file__).parents[2]
+    seen = set()
+    for seed in ("1", "2", "3"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(root)}
+        command = [sys.executable, "-c", ELSEWHERE]
+        ran = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stderr
+        seen.add(ran.stdout)
+    assert len(seen) == 1
+
+
 # What it costs
 
 
@@ -306,7 +346,7 @@ async def test_plain_answers_cost_no_task(monkeypatch: pytest.MonkeyPatch) -> No
             started.append(work)
             return asyncio.Task(work, loop=loop, **options)
 
-        loop.set_task_factory(factory)  # type: ignore[arg-type]
+        loop.set_task_factory(factory)
         try:
             await feed_all(learning, [trace(at, f"lesson {at}") for at in range(21)], [5])
         finally:
@@ -393,7 +433,9 @@ def recovery(number: int, **fields: Any) -> Trace:
     return Trace(id=f"t{number}", prompt="p", steps=steps, outcome=Outcome(success=True), **fields)
 
 
-@pytest.mark.parametrize("failing", [fails, fails_later, lambda *_: None, lambda *_: 7], ids=["raises", "later", "None", "7"])
+@pytest.mark.parametrize(
+    "failing", [fails, fails_later, lambda *_: None, lambda *_: 7], ids=["raises", "later", "None", "7"]
+)
 async def test_a_failed_reflection_is_replaced_by_the_model_free_one(failing: Any) -> None:
     seen: list[Reflection] = []
 
@@ -523,7 +565,7 @@ async def test_windows_in_flight_are_curated_again_on_a_rollback() -> None:
 
 
 @examples(
-    st.integers(0, 2), st.integers(1, 3), st.lists(st.integers(0, 12), max_size=3), st.booleans(), st.integers(0, 2**32)
+    st.integers(0, 2), st.integers(1, 3), st.lists(st.integers(0, 60), max_size=3), st.booleans(), st.integers(0, 2**32)
 )
 def test_no_base_is_older_than_the_newest_rollback(
     staleness: int, size: int, when: list[int], slow_sink: bool, seed: int
@@ -532,15 +574,18 @@ def test_no_base_is_older_than_the_newest_rollback(
     method = Scripted(late_curator(gates), reflector=late_reflector(gates))
     shelf, settings = Shelf(gates if slow_sink else None), Settings(max_staleness=staleness, fold_every=50)
 
+    async def roll_back_now_and_then(learning: Learner) -> None:
+        for turn in sorted(when):
+            for _ in range(turn):
+                await settle(3)
+            states = [PromptState("p"), *(p.state for p in shelf.of())]
+            await learning.amend("p", roll_back(rng.choice(states), settings))
+
     async def work() -> None:
-        async with learner(method, shelf, size=size, max_staleness=staleness, fold_every=50) as learning:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(feed_all, learning, numbered(5, size), [2])
-                for turn in sorted(when):
-                    while len(gates.passed) < turn and (gates.waiting or len(shelf.of()) < 5):
-                        await asyncio.sleep(0)
-                    states = [PromptState("p"), *(p.state for p in shelf.of())]
-                    await learning.amend("p", roll_back(rng.choice(states), settings))
+        fields: dict[str, Any] = {"size": size, "max_staleness": staleness, "fold_every": 50}
+        async with learner(method, shelf, **fields) as learning, anyio.create_task_group() as tasks:
+            tasks.start_soon(feed_all, learning, numbered(5, size), [2])
+            await roll_back_now_and_then(learning)
 
     asyncio.run(in_order(gates, choosing(rng), work()))
     published = shelf.of()
@@ -616,6 +661,33 @@ async def test_what_is_carried_waits_for_an_amendment_under_way() -> None:
         await ticking
     assert [p.update.version for p in shelf.of()] == [1, 2, 3]
     assert contents(shelf.of()[-1].update.bullets) == ["from a file", "lesson 1"]
+
+
+async def test_a_window_that_closes_while_what_is_carried_waits_goes_first() -> None:
+    gates = Gates()
+    shelf, settings, clock = Shelf(gates), Settings(), Clock()
+    async with learner(Scripted(leaves_all), shelf, size=2, max_wait=60.0, clock=clock) as learning:
+        feeding = asyncio.ensure_future(learning.feed(numbered(1, 2)))
+        await settle()
+        gates.open("sink p 1")
+        await feeding
+        amending = asyncio.ensure_future(
+            learning.amend("p", lambda state: publish_delta(state, Delta(), settings, kind="edit"))
+        )
+        await settle()
+        clock.now += 100
+        ticking = asyncio.ensure_future(learning.tick())
+        await settle()
+        feeding = asyncio.ensure_future(learning.feed(numbered(2, 2)[2:]))
+        for _ in range(6):
+            await settle()
+            gates.open_all("sink")
+        await asyncio.gather(amending, ticking, feeding)
+    assert [(p.update.kind, p.entry.window, p.entry.batch_size) for p in shelf.of()] == [
+        ("window", 1, 2),
+        ("edit", 1, 0),
+        ("window", 2, 2),
+    ]
 
 
 async def test_what_is_carried_waits_for_a_window_under_way() -> None:
@@ -700,13 +772,6 @@ async def test_a_window_closes_after_max_wait() -> None:
 DEADLINE = 0.005
 
 
-async def until(happened: Any) -> None:
-    """Wait in real time, as deadlines do, for what must happen."""
-    with anyio.fail_after(20):
-        while not happened():
-            await asyncio.sleep(0.001)
-
-
 def stuck(gates: Gates, *late: str) -> Any:
     """A reflector that answers at once but for the traces named: those wait for their gates."""
 
@@ -722,7 +787,7 @@ async def test_a_straggler_moves_to_the_next_window_once() -> None:
     method = Scripted(reflector=stuck(gates, "t1"))
     async with learner(method, shelf, size=2, straggler_deadline=DEADLINE) as learning:
         await learning.feed([trace(1, "late"), trace(2, "in time")])
-        await until(lambda: len(shelf.of()) == 1)
+        await shelf.reaches(1)
         assert [id for id, _ in shelf.of()[0].entry.traces] == ["t2"]
         gates.open("t1")
         await learning.feed([trace(3, "next")])
@@ -736,9 +801,9 @@ async def test_a_straggler_that_is_late_twice_is_reflected_without_a_model() -> 
     method = Scripted(reflector=stuck(gates, "t1"))
     async with learner(method, shelf, size=2, straggler_deadline=DEADLINE) as learning:
         await learning.feed([recovery(1), trace(2)])
-        await until(lambda: len(shelf.of()) == 1)
+        await shelf.reaches(1)
         await learning.feed([trace(3)])
-        await until(lambda: len(shelf.of()) == 2)
+        await shelf.reaches(2)
         await learning.drain()
     assert [[id for id, _ in p.entry.traces] for p in shelf.of()] == [["t2"], ["t1", "t3"]]
     assert len(shelf.of()[1].update.bullets) == 1
@@ -753,9 +818,9 @@ async def test_a_straggler_that_no_method_can_reflect_is_rejected() -> None:
     fallback = Scripted(reflector=fails)
     async with learner(method, shelf, size=2, straggler_deadline=DEADLINE, fallback=fallback) as learning:
         await learning.feed([trace(1), trace(2)])
-        await until(lambda: len(shelf.of()) == 1)
+        await shelf.reaches(1)
         await learning.feed([trace(3)])
-        await until(lambda: len(shelf.of()) == 2)
+        await shelf.reaches(2)
     assert [p.entry.rejected for p in shelf.of()] == [(), (("t1", "Broken: no answer"),)]
 
 
@@ -808,11 +873,8 @@ def test_a_killed_run_that_is_resumed_ends_with_the_same_bytes(
 
     async def killed() -> Shelf:
         shelf = Shelf(fails_at=kill + 1)
-        try:
+        with suppress(BaseExceptionGroup):  # the sink's error, where there were so many versions
             await learn_all(Scripted(saturated(1)), traces, [3], shelf=shelf, **fields)
-        except BaseExceptionGroup as group:
-            assert isinstance(errors_of(group)[0], Broken)
-        else:
             return shelf
         again = Shelf()
         again.versions, again.states = shelf.versions, shelf.states

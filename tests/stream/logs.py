@@ -101,7 +101,8 @@ class Log(Struct, frozen=True, kw_only=True):
         return (
             f'{{"schema":1,"id":"{self.id(number)}","prompt":"{self._prompt(dice)}","agent":"shop-bot",{named}{times}'
             f'"session":"s{self.seed}-{number // 3}","task":"{task or "Handle"} order O-{number % 9973}","steps":['
-            f'{"" if self.bare else _SYSTEM}{talk}{steps}{{"role":"assistant","content":"Done."}}],"outcome":{outcome}}}'
+            f'{"" if self.bare else _SYSTEM}{talk}{steps}{{"role":"assistant","content":"Done."}}],'
+            f'"outcome":{outcome}}}'
         ).encode()
 
     def lines(self) -> Iterator[bytes]:
@@ -144,9 +145,7 @@ class Log(Struct, frozen=True, kw_only=True):
 
 
 def _call(id: str, tool: str, arguments: str) -> str:
-    return (
-        f'{{"role":"assistant","content":"","calls":[{{"id":"{id}","name":"{tool}","arguments":{{{arguments}}}}}]}},'
-    )
+    return f'{{"role":"assistant","content":"","calls":[{{"id":"{id}","name":"{tool}","arguments":{{{arguments}}}}}]}},'
 
 
 def _answer(id: str, number: int) -> str:

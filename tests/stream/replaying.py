@@ -21,8 +21,8 @@ from stream.config import Config
 from stream.files import TraceFiles
 from stream.intake import Tally
 from stream.replay import Replay, recorded_sizes
-from stream.states import entries
 from stream.statefile import load as load_state
+from stream.states import entries
 from stream.store import Store
 from tests.stream.crashing import Crash, Stopping, Unsynced, abandon
 

@@ -29,7 +29,7 @@ from tests.stream.replaying import (
 )
 
 SMALL = {"open_traces": 13, "fold_every": 3}
-ODD = {"repeats": 60, "conflicts": 40, "bad": 60}
+ODD: dict[str, Any] = {"repeats": 60, "conflicts": 40, "bad": 60}
 NAMED = tuple(f"err-{number:05}" for number in range(1, 12))
 
 
@@ -140,99 +140,74 @@ def test_stopped_again_and_again(tmp_path_factory: pytest.TempPathFactory, data:
     assert learned(root) == log.ids()
 
 
-def once(ids: list[str]) -> bool:
-    return len(set(ids)) == len(ids)
+LOG = Log(count=60, prompts=4)
+OTHER = Log(count=20, seed=1, prompts=4)
+LINES, OTHERS = list(LOG.lines()), list(OTHER.lines())
 
 
 @pytest.mark.parametrize("size", [1, 4, 50])
 @pytest.mark.parametrize(
-    "change",
+    "after",
     [
-        pytest.param(lambda lines: lines[len(lines) // 3 :], id="the beginning is gone"),
-        pytest.param(lambda lines: lines[: len(lines) // 3], id="the end is gone"),
-        pytest.param(lambda lines: lines[:10] + lines[30:], id="a part is gone"),
-        pytest.param(lambda lines: lines[::-1], id="reversed"),
-        pytest.param(lambda lines: lines[1::2] + lines[::2], id="shuffled"),
-        pytest.param(
-            lambda lines: Log(count=20, seed=1, prompts=4).lines() and [*lines[:5], *OTHER, *lines[5:]],
-            id="others in it",
-        ),
-        pytest.param(lambda lines: [*OTHER, *lines], id="others before it"),
-        pytest.param(lambda lines: OTHER, id="others instead"),
-        pytest.param(lambda lines: [], id="empty"),
+        pytest.param(LINES[20:], id="the beginning is gone"),
+        pytest.param(LINES[:20], id="the end is gone"),
+        pytest.param(LINES[:10] + LINES[30:], id="a part is gone"),
+        pytest.param(LINES[::-1], id="reversed"),
+        pytest.param(LINES[1::2] + LINES[::2], id="shuffled"),
+        pytest.param(LINES[:5] + OTHERS + LINES[5:], id="others in it"),
+        pytest.param(OTHERS + LINES, id="others before it"),
+        pytest.param(OTHERS, id="others instead"),
+        pytest.param([], id="empty"),
     ],
 )
-def test_the_log_is_another_after_the_crash(
-    tmp_path: Path, size: int, change: Callable[[list[bytes]], list[bytes]]
-) -> None:
-    log = Log(count=60, prompts=4)
-    before, after = list(log.lines()), change(list(log.lines()))
-    whole = {log.prompt(n): log.ids()[log.prompt(n)] for n in range(60)}
-    others = Log(count=20, seed=1, prompts=4).ids()
-    first, second = tmp_path / "log", tmp_path / "other"
-    first.write_bytes(b"\n".join(before))
-    second.write_bytes(b"\n".join(after) + b"\n")
+def test_the_log_is_another_after_the_crash(tmp_path: Path, size: int, after: list[bytes]) -> None:
+    path = tmp_path / "log"
     for number in (1, 2, 5, 9):
         root = tmp_path / str(number)
-        if not crashes(root, first, Versions(number), size, learning=SMALL):
+        path.write_bytes(b"\n".join(LINES))
+        if not crashes(root, path, Versions(number), size, learning=SMALL):
             continue
         had = learned(root)
-        # The file keeps its name, but not its content.
-        replay(root, second, size, learning=SMALL)
+        path.write_bytes(b"\n".join(after) + b"\n")
+        replay(root, path, size, learning=SMALL)
         has = learned(root)
-        fed = {line for line in after}
         for prompt, ids in has.items():
-            assert once(ids)
-            assert ids[: len(had.get(prompt, []))] == had.get(prompt, [])
-            wanted = {
-                id
-                for n, id in enumerate(log.id(n) for n in range(60))
-                if log.line(n) in fed and id in whole.get(prompt, [])
-            }
-            if OTHER[0] in fed:
-                wanted |= set(others.get(prompt, []))
-            assert set(ids) == wanted | set(had.get(prompt, []))
-        again = replay(root, second, size, learning=SMALL)
-        assert again.updates == 0
-        # and what was left out comes back
-        replay(root, first, size, learning=SMALL)
+            assert len(set(ids)) == len(ids)
+            assert ids[: len(had.get(prompt, ()))] == had.get(prompt, [])
+        # All that was learned before, and all that is in the log now.
+        now = {id for log, lines in ((LOG, LINES), (OTHER, OTHERS)) for id in held(log, lines, after)}
+        assert {id for ids in has.values() for id in ids} == now | {id for ids in had.values() for id in ids}
+        assert replay(root, path, size, learning=SMALL).updates == 0
+        # What was gone comes back.
+        path.write_bytes(b"\n".join(LINES))
+        replay(root, path, size, learning=SMALL)
         for prompt, ids in learned(root).items():
-            assert once(ids)
-            assert set(whole.get(prompt, [])) <= set(ids)
+            assert len(set(ids)) == len(ids)
+            assert set(LOG.ids()[prompt]) <= set(ids)
 
 
-OTHER = list(Log(count=20, seed=1, prompts=4).lines())
+def held(log: Log, lines: list[bytes], after: list[bytes]) -> set[str]:
+    """The ids of a log's traces that are among ``after``."""
+    there = set(after)
+    return {log.id(number) for number, line in enumerate(lines) if line in there}
 
 
-def entry(version: int, window: int, run: int, *ids: str, size: int = 0) -> Entry:
-    return Entry(
-        "p",
-        version,
-        0,
-        "window",
-        True,
-        window,
-        run=run,
-        batch_size=len(ids),
-        traces=tuple((id, "") for id in ids),
-        stats={"size": size},
-    )
+def entry(version: int, window: int, run: int, *ids: str) -> Entry:
+    traces = tuple((id, "") for id in ids)
+    return Entry("p", version, 0, "window", True, window, run=run, batch_size=len(ids), traces=traces)
 
 
 def test_done_tells_whose_turn_it_is() -> None:
-    done = Done(
-        [
-            entry(1, 1, 1, "a", "b"),
-            entry(2, 2, 2, "c", "d", size=8),
-            entry(3, 3, 2, size=8),
-            entry(4, 4, 2, "e", size=4),
-        ],
-        2,
-    )
+    done = Done([entry(1, 1, 1, "a", "b"), entry(2, 2, 2, "c", "d"), entry(3, 3, 2), entry(4, 4, 2, "e")], 2)
     assert (done.start_version, done.start_window) == (1, 1)
-    assert [done.size(window) for window in range(1, 6)] == [None, 8, 0, 4, None]
+    assert [done.size(window) for window in range(1, 6)] == [None, 2, 0, 1, None]
     assert [done.is_next(id) for id in ("a", "d", "c", "c", "d")] == [False, False, True, False, True]
-    assert not done.over
     assert done.is_next("e")
-    assert done.over
     assert not done.is_next("e")
+
+
+def test_done_gives_up_for_good() -> None:
+    done = Done([entry(1, 1, 1, "a", "b")], 1)
+    assert done.is_next("a")
+    done.give_up()
+    assert not done.is_next("b")

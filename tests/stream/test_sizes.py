@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from operators.controller import BatchSizes
+from operators.learner import FixedSize
 from operators.overload import Load
 from stream.replay import recorded_sizes
 from stream.sizes import AutoSizes, RecordedSizes, ResumedSizes
@@ -41,10 +42,11 @@ def test_auto_tells_the_controller_of_full_windows_only() -> None:
     assert sizes.assign("p", 1) == 2
     sizes.closed("p", 1, 2, 2, 0.5, LOAD)
     assert controller.export().samples == ((2, 0.5),)
+    assert len(controller.overload("p").recent) == 1
     assert sizes.assign("p", 2) == 4
     sizes.closed("p", 2, 4, 1, None, LOAD)
     assert controller.export().samples == ((2, 0.5),)
-    assert controller.overload("p").recent == (LOAD,) or controller.overload("p").given
+    assert len(controller.overload("p").recent) == 2
 
 
 def test_recorded_sizes_are_dealt_in_order_then_the_smallest() -> None:
@@ -54,16 +56,14 @@ def test_recorded_sizes_are_dealt_in_order_then_the_smallest() -> None:
     assert sizes.missing == 2
 
 
-def test_windows_done_keep_their_size_and_recorded_ones_stay_in_step() -> None:
+def test_windows_done_are_dealt_what_they_were() -> None:
     done = {1: 5, 2: 0, 3: 6}
-    assert [ResumedSizes(RecordedSizes({}, 9), lambda _, n: done.get(n)).assign("p", n) for n in (1, 2, 3, 4)] == [
-        5,
-        0,
-        6,
-        9,
-    ]
-    sizes = ResumedSizes(RecordedSizes({"p": [5, 6, 7]}, 9), lambda _, n: {1: 5}.get(n))
-    assert [sizes.assign("p", number) for number in (1, 2, 3, 4)] == [5, 6, 7, 9]
+    auto = ResumedSizes(AutoSizes(BatchSizes((2, 4, 8))), lambda _, number: done.get(number))
+    assert [auto.assign("p", number) for number in (1, 2, 3, 4)] == [5, 0, 6, 2]
+    fixed = ResumedSizes(FixedSize(9), lambda _, number: done.get(number))
+    assert [fixed.assign("p", number) for number in (1, 2, 3, 4)] == [9, 0, 9, 9]
+    recorded = ResumedSizes(RecordedSizes({"p": [5, 6, 7]}, 9), lambda _, number: done.get(number))
+    assert [recorded.assign("p", number) for number in (1, 2, 3, 4, 5)] == [5, 0, 6, 7, 9]
 
 
 @pytest.mark.parametrize("learning", [{}, {"open_traces": 9, "fold_every": 3}], ids=["", "bound"])
@@ -96,7 +96,7 @@ def test_a_repeated_run_can_be_stopped_too(tmp_path: Path) -> None:
     path = Log(count=120, prompts=3, repeats=50).write(tmp_path / "log")
     auto = tmp_path / "auto"
     replay(auto, path, "auto", controller=QUICK, method=Overloaded())
-    for number in range(1, versions(auto) + 1):
+    for number in range(1, versions(auto) + 1, 3):
         root = tmp_path / str(number)
         disk = Versions(number)
         assert crashes(root, path, disk, "auto", recorded=auto, controller=QUICK, method=Overloaded())

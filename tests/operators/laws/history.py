@@ -228,8 +228,9 @@ class History:
         self.folds += 1
         oldest = number - self.max_staleness
         carried = {trace for trace, _ in self._still_carried()}
-        oldest_base = base_for(PromptState("p", Standing(window=number), older), number + 1, self.max_staleness)
-        bases = [self.versions[each.version] for each in older if each.version >= oldest_base.version]
+        now = Standing(self.state.now.version + 1, number)
+        next_base = base_for(PromptState("p", now, older), number + 1, self.max_staleness)
+        bases = [self.versions[each.version] for each in older if each.version >= next_base.version]
         folded = fold(playbook, older[0].playbook, oldest, after=self.fold_after, carried=carried)
         assert fold(playbook, older[0].playbook, oldest, after=self.fold_after, carried=carried) == folded
         reference, before = self.reference, self.reference.shown()

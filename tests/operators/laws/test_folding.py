@@ -21,7 +21,7 @@ from tests.operators.laws.strategies import deltas, known
 START = apply(Playbook(), known())
 AGAIN = Delta(evidence=frozenset({Evidence("a", "t9", 1, "s9")}))
 
-_LEARNING = {"add": 4, "update": 4, "merge": 2, "refine": 1, "remove": 3, "vote": 8, "carry": 2, "evict": 1}
+_LEARNING = {"add": 4, "update": 4, "merge": 2, "refine": 1, "remove": 3, "vote": 8, "carry": 2, "keep": 1, "evict": 1}
 _MIXES = {
     "learning": _LEARNING,
     "people": {**_LEARNING, "import": 1, "person": 2},
@@ -69,7 +69,7 @@ def test_what_is_left_after_quiet_windows_is_bounded_by_the_bullets(
     random = Random(seed)
     history = History(max_staleness, max_staleness + 2 + fold_every, fold_after)
     history.run(random_windows(random, random.randint(1, 25), _MIXES[mix]))
-    history.run([[]] * (fold_after + 3 * history.fold_every + max_staleness))
+    history.run([[]] * (fold_after + 4 * history.fold_every + max_staleness))
     playbook = history.state.now.playbook
     decided = {bullet: record for bullet, record in playbook.records.items() if record.person is not None}
     led_to = {record.successor.by for record in decided.values() if record.successor is not None}
@@ -117,12 +117,22 @@ def test_changes_nothing_that_is_shown_and_is_deterministic(old: Delta, later: D
     assert fold(playbook, anchor, window, after=after) == folded
 
 
-def test_takes_only_what_the_anchor_holds() -> None:
-    cover = removal(START, ["a"], 1)
-    later = merge(AGAIN, cast(Vote("a", "t9", False)))
+@pytest.mark.parametrize("trace", ["t0", "t9"])
+def test_takes_only_what_the_anchor_holds(trace: str) -> None:
+    later = Delta(
+        evidence=frozenset({Evidence("a", trace, 2, "s0")}),
+        votes=frozenset({Vote("a", "t9", False)}),
+        counts=frozenset({Count("a", "import 1", 0, 7)}),
+    )
     folded = fold(apply(START, later), START, 1)
-    left = shown(apply(folded, cover))["a"]
-    assert (left.traces, left.helpful) == (1, 1)
+    left = shown(apply(folded, removal(START, ["a"], 1)))["a"]
+    assert (left.traces, left.helpful, left.harmful) == (1, 1, 7)
+
+
+def test_loses_no_open_count_of_a_bullet_that_could_be_dropped() -> None:
+    anchor = apply(START, edges(("a", 1, "b")))
+    playbook = apply(anchor, Delta(counts=frozenset({Count("a", "import 1", 5, 7)})))
+    assert as_shown(fold(playbook, anchor, 9, after=2)) == as_shown(playbook)
 
 
 def test_a_vote_that_joined_one_of_the_anchor_is_not_taken_with_it() -> None:
@@ -223,6 +233,13 @@ def test_a_dead_bullet_is_forgotten_with_its_votes() -> None:
     assert "a" not in folded.records
     again = shown(apply(folded, merge(AGAIN, Delta(texts=known(("a",)).texts))))["a"]
     assert (again.traces, again.harmful) == (1, 0)
+
+
+def test_a_dead_bullet_that_a_base_in_flight_shows_is_kept_for_evidence_that_may_come() -> None:
+    removed = apply(START, removal(START, ["a"], 1))
+    folded = fold(removed, START, 3)
+    assert "a" not in shown(folded)
+    assert shown(apply(folded, AGAIN))["a"].content == "a, wording 1"
 
 
 def test_a_dead_bullet_that_others_lead_to_is_kept() -> None:

@@ -1,0 +1,110 @@
+"""A replay in a process of its own, to be killed: ``python -m tests.kill.worker JOB``, where JOB is JSON.
+
+It writes ``learning`` once it has made a version, and at its end what it did, as JSON.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from operators.modelfree import ModelFree
+from operators.values import Bullet, Reflection, Trace
+from stream.atomic import Disk
+from stream.intake import Tally
+from tests.stream.crashing import Unsynced
+from tests.stream.replaying import Late, Overloaded, replay
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """One replay.
+
+    :param method: ``late``, ``overloaded``, ``refusing``, or several of them, as words.
+    :param sync: wait for the device, as the command does; a process can be killed well without.
+    """
+
+    store: str
+    logs: list[str]
+    size: int | str = 50
+    seed: int = 0
+    chunk: int = 512
+    method: str = ""
+    recorded: str | None = None
+    sync: bool = False
+    tables: dict[str, Any] = {}
+
+
+class Done(Struct, frozen=True):
+    """What one replay did; memory in megabytes."""
+
+    learned: int
+    duplicates: int
+    conflicts: int
+    rejected: int
+    updates: int
+    seconds: float
+    memory: float
+
+
+class Refusing(ModelFree):
+    """Cannot reflect every hundredth trace."""
+
+    def reflect(self, trace: Trace, seen: Sequence[Bullet]) -> Reflection:
+        if trace.id.endswith("77"):
+            raise RuntimeError(f"no sense in {trace.id}")
+        return super().reflect(trace, seen)
+
+
+def _method(words: list[str]) -> Any:
+    method: Any = Overloaded() if "overloaded" in words else ModelFree()
+    if "refusing" in words:
+        method = Refusing()
+        sys.modules["operators.learner"].__dict__["ModelFree"] = Refusing  # what falls back refuses too
+    return Late(time.time_ns(), method) if "late" in words else method
+
+
+def main() -> None:
+    """Do the job."""
+    job = msgspec.json.decode(sys.argv[1], type=Job)
+    told = False
+
+    def progress(tally: Tally) -> None:
+        nonlocal told
+        if tally.updates and not told:
+            print("learning", flush=True)
+            told = True
+
+    started = time.monotonic()
+    tally = replay(
+        Path(job.store),
+        [Path(log) for log in job.logs],
+        job.size,
+        seed=job.seed,
+        chunk=job.chunk,
+        disk=Disk() if job.sync else Unsynced(),
+        method=_method(job.method.split()),
+        recorded=None if job.recorded is None else Path(job.recorded),
+        progress=progress,
+        **job.tables,
+    )
+    done = Done(
+        tally.learned,
+        tally.duplicates,
+        tally.conflicts,
+        tally.rejected,
+        tally.updates,
+        round(time.monotonic() - started, 2),
+        round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 1 << 20), 1),
+    )
+    print(msgspec.json.encode(done).decode(), flush=True)
+
+
+if __name__ == "__main__":
+    main()
