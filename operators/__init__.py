@@ -14,16 +14,18 @@ from operators.fold import fold
 from operators.identity import SECTIONS, identity, normalise, section_key, section_slug
 from operators.imports import import_delta, import_source, proposed_ids
 from operators.learn import Learning, enter_all, learn
-from operators.learner import FixedSize, Learner, Sizes
+from operators.learner import Learner
 from operators.method import Method
 from operators.modelfree import ModelFree, union
 from operators.overload import Load, Overload, observe
 from operators.playbook import Playbook, Record
+from operators.reflect import Reflector, Rejected
 from operators.scan import Node, prefixes, scan, scan_as_completed
 from operators.seen import seen
 from operators.settings import Settings
 from operators.settle import Settled, settle, settle_async
 from operators.shuffle import group_count, groups, place_carried, window_seed
+from operators.sizes import FixedSize, Sizes
 from operators.snapshot import Snapshot, dump, load
 from operators.state import Carried, PromptState, Quarantined, Standing, base_for
 from operators.text import Parsed, order, parse_ace, render
@@ -94,7 +96,9 @@ __all__ = (
     "Quarantined",
     "Record",
     "Reflection",
+    "Reflector",
     "Refused",
+    "Rejected",
     "Role",
     "Settings",
     "Settled",

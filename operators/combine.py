@@ -135,10 +135,9 @@ def _with_covered_count(record: Record, count: Count) -> Record:
 
 
 def _with_supersession(record: Record, fact: Supersession) -> Record:
-    successor = Successor(fact.window, fact.by, fact.by)
-    if fact.bullet == fact.by or (record.successor is not None and successor <= record.successor):
+    if fact.bullet == fact.by or (record.successor is not None and (fact.window, fact.by) <= record.successor[:2]):
         return record
-    return replace(record, successor=successor)
+    return replace(record, successor=Successor(fact.window, fact.by, fact.by))
 
 
 def _with_cover(record: Record, fact: FoldCover) -> Record:

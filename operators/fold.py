@@ -86,7 +86,7 @@ class _Taken:
 
     def joined(self, old: Folded | None, window: int) -> Folded | None:
         if not (self.traces or self.helpful or self.harmful):
-            return None if old is None else old._replace(window=window)
+            return old
         if old is None:
             old = Folded(0, 0, 0, (), window)
         return Folded(

@@ -9,45 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
-from typing import Protocol
 
 import anyio
 from anyio.abc import TaskGroup
 
-from operators.calls import Calls, Failed, attempt
+from operators.calls import Calls
 from operators.learn import Asked, ask, enter_all, learn_from
 from operators.method import Method
 from operators.modelfree import ModelFree
-from operators.overload import Load
+from operators.reflect import Reflector, Slot, settled
 from operators.settings import Settings
+from operators.sizes import Sizes
 from operators.state import PromptState, Standing, base_for
-from operators.values import Bullet, Reflection, Trace
+from operators.values import Bullet, Trace
 from operators.version import Published, publish_window
 from operators.when import newest
 from operators.window import Window, Windows
-
-
-class Sizes(Protocol):
-    """Who decides how large windows are."""
-
-    def assign(self, prompt: str, number: int) -> int:
-        """The size of the window that opens now; 0 for one that is done already and was empty."""
-
-    def closed(self, prompt: str, number: int, size: int, traces: int, delay: float | None, load: Load) -> None:
-        """A window made its version: dealt ``size``, closed with ``traces``; ``delay`` in seconds if it was full."""
-
-
-class FixedSize:
-    """Every window takes ``size`` traces."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-
-    def assign(self, prompt: str, number: int) -> int:
-        return self._size
-
-    def closed(self, prompt: str, number: int, size: int, traces: int, delay: float | None, load: Load) -> None:
-        """Nothing to learn from it."""
 
 
 class Lane:
@@ -89,7 +66,7 @@ class Learner:
         clock: Callable[[], float],
         settings: Settings | None = None,
         load: Callable[[str], PromptState] = PromptState,
-        seen: Callable[[Trace, PromptState], Sequence[Bullet]] = lambda trace, state: (),
+        seen: Callable[[Trace, PromptState], Sequence[Bullet]] | None = None,
         digest: Callable[[Trace], str] = lambda trace: "",
         lineage: str = "",
         fallback: Method | None = None,
@@ -100,11 +77,11 @@ class Learner:
         self._clock = clock
         self._settings = settings or Settings()
         self._load = load
-        self._seen = seen
         self._digest = digest
         self._lineage = lineage
-        self._fallback = fallback or ModelFree()
         self._calls = Calls(self._settings.in_flight)
+        self._reflector = Reflector(method, fallback or ModelFree(), self._calls, seen, self._reflected)
+        self._awaited: dict[Window, Lane] = {}
         self._lanes: dict[str, Lane] = {}
         self._windows = Windows(self._assign, bound=self._settings.open_traces, max_wait=self._settings.max_wait)
         self._unpublished = 0
@@ -166,8 +143,14 @@ class Learner:
             lane.opened = lane.state.now.window
 
     async def tick(self) -> None:
-        """Close windows that have waited long enough, and let in what idle prompts carry."""
+        """Look at the clock: close windows that are due, let stragglers go, and let in what idle prompts carry."""
         now = self._clock()
+        deadline = self._settings.straggler_deadline
+        if deadline is not None:
+            for window, lane in list(self._awaited.items()):
+                if now - window.closed >= deadline:
+                    del self._awaited[window]
+                    await self._let_go(lane, window)
         for window in self._windows.overdue(now):
             await self._close(self._lanes[window.prompt], window)
         max_wait = self._settings.max_wait
@@ -218,62 +201,15 @@ class Learner:
     async def _take(self, prompt: str, traces: Sequence[Trace], arrivals: Sequence[int] | None = None) -> None:
         lane = self.lane(prompt)
         for window, part in self._windows.add(prompt, traces, self._clock(), arrivals):
-            self._reflect(lane, window, part)
+            self._unpublished += len(part)
+            self._reflector.start(window, part, lane.state, self._tasks)
             if window.cause is not None:
                 await self._close(lane, window)
-
-    def _reflect(self, lane: Lane, window: Window, traces: Sequence[Trace]) -> None:
-        reflect, seen, state, reflections = self._method.reflect, self._seen, lane.state, window.reflections
-        self._unpublished += len(traces)
-        for trace in traces:
-            shown = seen(trace, state)
-            try:
-                reflection = reflect(trace, shown)
-            except Exception as error:
-                reflections.append(self._fall_back(trace, shown, error))
-                continue
-            if isinstance(reflection, Reflection):
-                reflections.append(reflection)
-                continue
-            slot = _Slot(window, trace, shown)
-            reflections.append(slot)
-            window.waiting += 1
-            self._tasks.start_soon(self._wait_for, slot, reflection)
-
-    async def _wait_for(self, slot: _Slot, reflection: Awaitable[Reflection]) -> None:
-        result: Reflection | Failed | None = None
-        with slot.scope:
-            result = await self._calls.wait(reflection)
-        if slot.given_up:
-            return
-        if not isinstance(result, Reflection):
-            error = result.error if isinstance(result, Failed) else TimeoutError()
-            slot.result = self._fall_back(slot.trace, slot.shown, error)
-        else:
-            slot.result = result
-        slot.window.waiting -= 1
-        if not slot.window.waiting:
-            self.lane(slot.window.prompt).move()
-
-    def _fall_back(self, trace: Trace, shown: Sequence[Bullet], error: Exception) -> Reflection | _Rejected:
-        """The model-free method's reflection of a trace whose own failed, or the reason why there is none."""
-        reflection = attempt(self._fallback.reflect, trace, shown)
-        if isinstance(reflection, Reflection):
-            return Reflection(
-                reflection.trace,
-                reflection.session,
-                reflection.insights,
-                reflection.helpful,
-                reflection.harmful,
-                fallback=True,
-            )
-        reason = reflection.error if isinstance(reflection, Failed) else error
-        return _Rejected(trace, f"{type(reason).__name__}: {reason}")
 
     async def _close(self, lane: Lane, window: Window) -> None:
         if not window.traces:  # its version was made before a crash
             return
-        lane.active = self._clock()
+        lane.active = window.closed = self._clock()
         lane.running += 1
         asked: Asked | None = None
         alone = not lane.publishing and lane.state.now.window == window.number - 1
@@ -282,14 +218,18 @@ class Learner:
             if asked.is_answered:
                 await self._aggregate_in_turn(lane, window, asked)
                 return
+        if window.waiting:
+            self._awaited[window] = lane
         self._tasks.start_soon(self._aggregate_in_turn, lane, window, asked)
 
     def _ask(self, lane: Lane, window: Window, base: Standing) -> Asked:
-        number = window.number
-        reflections = [slot.result if isinstance(slot, _Slot) else slot for slot in window.reflections]
-        good = [each for each in reflections if isinstance(each, Reflection)]
-        due = [each for each in lane.state.carried if each.due == number]
-        return ask(window.prompt, number, good, due, base, self._method, self._settings)
+        due = [each for each in lane.state.carried if each.due == window.number]
+        reflections = settled(window)[0]
+        return ask(window.prompt, window.number, reflections, due, base, self._method, self._settings)
+
+    def _reflected(self, window: Window) -> None:
+        self._awaited.pop(window, None)
+        self._lanes[window.prompt].move()
 
     async def _aggregate_in_turn(self, lane: Lane, window: Window, asked: Asked | None) -> None:
         try:
@@ -300,11 +240,12 @@ class Learner:
             self._progress = anyio.Event()
 
     async def _aggregate(self, lane: Lane, window: Window, asked: Asked | None) -> None:
-        full, number, settings = self._clock(), window.number, self._settings
-        await self._reflected(lane, window)
+        number, settings = window.number, self._settings
+        while window.waiting:
+            await lane.changed.wait()
         while lane.state.now.window < number - 1 - settings.max_staleness:
             await lane.changed.wait()
-        started = max(full, lane.stood.get(number - 1 - settings.max_staleness, full))
+        started = max(window.closed, lane.stood.get(number - 1 - settings.max_staleness, window.closed))
         while True:
             asked = asked or self._ask(lane, window, base_for(lane.state, number, settings.max_staleness))
             learning, base = await learn_from(asked, self._method, self._calls, settings), asked.base
@@ -313,8 +254,6 @@ class Learner:
             if base.version >= lane.rolled_back:  # a base older than a rollback is curated again
                 break
             asked = None
-        reflections = [slot.result if isinstance(slot, _Slot) else slot for slot in window.reflections]
-        rejected = [(each.trace.id, each.reason) for each in reflections if isinstance(each, _Rejected)]
         published = publish_window(
             lane.state,
             number,
@@ -322,7 +261,7 @@ class Learner:
             base,
             settings,
             traces=[(trace.id, self._digest(trace)) for trace in window.traces],
-            rejected=rejected,
+            rejected=settled(window)[1],
             at=newest(window.traces),
             lineage=self._lineage,
             stats={"size": window.size, "closed_by": window.cause},
@@ -356,27 +295,12 @@ class Learner:
         learning = enter_all(number, state.carried, state.now)
         await self._publish(lane, publish_window(state, number, learning, state.now, settings, lineage=self._lineage))
 
-    async def _reflected(self, lane: Lane, window: Window) -> None:
-        """Wait for the window's reflections; stragglers go to the next window once, then are done without a model."""
-        deadline = self._settings.straggler_deadline
-        if deadline is None:
-            while window.waiting:
-                await lane.changed.wait()
-            return
-        with anyio.move_on_after(deadline):
-            while window.waiting:
-                await lane.changed.wait()
-        if window.waiting:
-            await self._let_go(lane, window)
-
     async def _let_go(self, lane: Lane, window: Window) -> None:
-        late = [slot for slot in window.reflections if isinstance(slot, _Slot) and slot.result is None]
-        for slot in late:
+        """Move a closed window's stragglers to the next one, once; the second time the fallback answers for them."""
+        for slot in [each for each in window.reflections if isinstance(each, Slot) and each.result is None]:
             window.waiting -= 1
             if slot.moved or len(window.traces) == 1:
-                slot.given_up = True
-                slot.scope.cancel()
-                slot.result = self._fall_back(slot.trace, slot.shown, TimeoutError("past the straggler deadline twice"))
+                self._reflector.give_up(slot, "past the straggler deadline twice")
                 continue
             slot.moved = True
             at = window.reflections.index(slot)
@@ -384,31 +308,8 @@ class Learner:
             for following, _ in self._windows.add(window.prompt, (slot.trace,), self._clock()):
                 slot.window = following
                 following.reflections.append(slot)
+                following.plain = False
                 following.waiting += 1
                 if following.cause is not None:
                     await self._close(lane, following)
-
-
-class _Slot:
-    """The place of a reflection that is under way."""
-
-    __slots__ = ("given_up", "moved", "result", "scope", "shown", "trace", "window")
-
-    def __init__(self, window: Window, trace: Trace, shown: Sequence[Bullet]) -> None:
-        self.window = window
-        self.trace = trace
-        self.shown = shown
-        self.result: Reflection | _Rejected | None = None
-        self.scope = anyio.CancelScope()
-        self.moved = False
-        self.given_up = False
-
-
-class _Rejected:
-    """A trace that not even the model-free method could reflect."""
-
-    __slots__ = ("reason", "trace")
-
-    def __init__(self, trace: Trace, reason: str) -> None:
-        self.trace = trace
-        self.reason = reason
+        lane.move()

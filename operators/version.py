@@ -190,7 +190,7 @@ def _publish(
         step = None
     elif folds:
         anchor = stand(state, Standing(window=window), settings.max_staleness)[0].playbook
-        folded = _fold(playbook, anchor, window, state.carried, settings)
+        folded = _fold(playbook, anchor, window - settings.max_staleness, state.carried, settings)
         if folded is not playbook:
             playbook, step = folded, None
     now = Standing(version, window, playbook, bullets, step, text)
@@ -227,6 +227,7 @@ def _publish(
         pending=after.pending,
         quarantined=quarantined,
         folded=folds,
+        max_staleness=settings.max_staleness,
         audit=dict(audit or {}),
         snapshot=snapshot,
         stats=update.stats,
@@ -240,7 +241,7 @@ def _fold(
     return fold(
         playbook,
         anchor,
-        window - settings.max_staleness,
+        window,
         after=settings.fold_after,
         carried={each.given.trace for each in carried},
     )
@@ -296,14 +297,14 @@ def advance(state: PromptState, entry: Entry, settings: Settings) -> PromptState
     playbook = with_ids(apply(state.now.playbook, entry.delta), entry.ids)
     step: Step | None = Step(entry.delta, entry.ids)
     if entry.folded:
-        anchor = stand(state, Standing(window=entry.window), settings.max_staleness)[0].playbook
-        playbook = _fold(playbook, anchor, entry.window, entry.carried, settings)
+        anchor = stand(state, Standing(window=entry.window), entry.max_staleness)[0].playbook
+        playbook = _fold(playbook, anchor, entry.window - entry.max_staleness, entry.carried, settings)
         step = None
     now = Standing(entry.version, entry.window, playbook, tuple(order(shown(playbook).values())), step)
     return PromptState(
         prompt=entry.prompt,
         now=now,
-        older=stand(state, now, settings.max_staleness),
+        older=stand(state, now, entry.max_staleness),
         counter=max([state.counter, *(_digits(display) for _, display in entry.ids)]),
         carried=entry.carried,
         pending=entry.pending,

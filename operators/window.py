@@ -14,7 +14,20 @@ Cause = Literal["size", "time", "bound", "drain"]
 class Window:
     """One window. ``size`` is fixed when it opens, and ``first`` orders windows by the arrival of their first trace."""
 
-    __slots__ = ("cause", "first", "number", "opened", "prompt", "reflections", "seen", "size", "traces", "waiting")
+    __slots__ = (
+        "cause",
+        "closed",
+        "first",
+        "number",
+        "opened",
+        "plain",
+        "prompt",
+        "reflections",
+        "seen",
+        "size",
+        "traces",
+        "waiting",
+    )
 
     def __init__(self, prompt: str, number: int, size: int, first: int, opened: float) -> None:
         self.prompt = prompt
@@ -24,7 +37,9 @@ class Window:
         self.opened = opened
         self.traces: list[Trace] = []
         self.reflections: list[Any] = []  # one a trace, in their order; filled in as they complete
+        self.plain = True  # all of them are reflections, none is under way or rejected
         self.waiting = 0  # how many of them are not there yet
+        self.closed = 0.0
         self.seen = 0
         self.cause: Cause | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable
@@ -184,10 +185,9 @@ def _name(text: str) -> str:
     if not text:
         raise ArgumentTypeError("a prompt's name is empty")
     try:
-        text.encode()
-    except UnicodeEncodeError:
+        return os.fsencode(text).decode()  # names are UTF-8, also where the locale is not
+    except UnicodeError:
         raise ArgumentTypeError("a prompt's name is not UTF-8") from None
-    return text
 
 
 def _place(text: str) -> str:

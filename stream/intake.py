@@ -14,8 +14,8 @@ from operators.learner import Learner
 from operators.values import Trace
 from stream.config import Config, fill
 from stream.names import canonical
-from stream.resume import Done
 from stream.records import Found
+from stream.resume import Done
 from stream.states import entries
 from stream.store import Store
 
@@ -94,8 +94,10 @@ class Intake:
             if first is not None:
                 self._repeat(each.digest == first)
                 continue
-            if (done := self.done(prompt)) is not None:
-                done.give_up()
+            if (done := self.done(prompt)) is not None and done.give_up():
+                await self._feed(batch)  # first, for it may close the window that was passed over last
+                # In another log than before the crash the bound may have closed more windows than there were.
+                self._learner.resume(prompt, self._learner.lane(prompt).state.now.window)
                 self._learner.begin_anew(prompt)
             self.under_way[key] = each
             batch.append(each.trace if each.trace.prompt == prompt else replace(each.trace, prompt=prompt))

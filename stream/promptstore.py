@@ -148,14 +148,8 @@ class PromptStore:
             if version != self._version + 1:
                 raise ValueError(f"version {version} cannot follow version {self._version}")
             _check(version, entry, traces)
-            self._settled = False
-            try:
-                self._write(version, update, entry + b"\n", state, [(key(id), digest) for id, digest in traces])
-            except OSError:
-                with suppress(OSError):  # the first error is the one to tell
-                    self._settle()
-                self._settled = False  # the index may lag: whoever comes next looks again
-                raise
+            self._settled = False  # and so it stays after an error: whoever comes next mends what is half done
+            self._write(version, update, entry + b"\n", state, [(key(id), digest) for id, digest in traces])
             self._settled = True
 
     def recover(self) -> None:

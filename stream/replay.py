@@ -15,11 +15,12 @@ from msgspec.structs import replace
 from structlog.contextvars import bound_contextvars
 
 from operators.controller import BatchSizes
-from operators.learner import FixedSize, Learner, Sizes
+from operators.learner import Learner
 from operators.method import Method
 from operators.modelfree import ModelFree
 from operators.seen import seen
 from operators.settings import Settings
+from operators.sizes import FixedSize, Sizes
 from operators.state import PromptState, Standing
 from operators.values import Bullet, Trace
 from operators.version import Published
@@ -27,9 +28,9 @@ from operators.wire import encode
 from stream.config import Config
 from stream.controllerfile import Controller, keep_controller, kept_controller
 from stream.intake import Intake, Tally
+from stream.records import Bad, Found, Record, Skipped
 from stream.rejects import RejectRecord
 from stream.runs import RunSettings, begin, finish
-from stream.records import Bad, Found, Record, Skipped
 from stream.sizes import AutoSizes, RecordedSizes, ResumedSizes
 from stream.states import commit, entries, newest, state_at, update_of
 from stream.store import Store

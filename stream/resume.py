@@ -25,6 +25,7 @@ class Done:
         self._sizes: dict[int, int] = {}
         self._ids = array("Q")
         self._next = 0
+        self._given_up = False
         begun = False
         for entry in entries:
             if entry.run != run:
@@ -46,9 +47,15 @@ class Done:
             return True
         return False
 
-    def give_up(self) -> None:
-        """Pass over nothing more: a new trace came, so what is left was done from another log than this one."""
+    def give_up(self) -> bool:
+        """Pass over nothing more: a new trace came, so what is left was done from another log than this one.
+
+        :return: whether it is the first time, and anything was done at all.
+        """
+        first = not self._given_up
+        self._given_up = True
         self._next = len(self._ids)
+        return first and bool(self._sizes)
 
 
 def _short(id: str) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from operators.controller import BatchSizes
-from operators.learner import Sizes
 from operators.overload import Load
+from operators.sizes import Sizes
 
 
 class AutoSizes:

@@ -26,15 +26,18 @@ def put(path: Path, data: bytes) -> None:
     :raises OSError: naming ``path``.
     """
     try:
-        mode = path.stat().st_mode
-    except FileNotFoundError:
-        mode = None
-    if mode is not None and not stat.S_ISREG(mode):
-        with path.open("wb") as file:
-            file.write(data)
-        return
-    target = Path(os.path.realpath(path))
-    draft = target.with_name(f".{target.name[:100]}.{token_hex(4)}.tmp")
+        mode = path.stat().st_mode if path.exists() else None
+        if mode is None or stat.S_ISREG(mode):
+            _replace(Path(os.path.realpath(path)), data, mode)
+        else:
+            with path.open("wb") as file:
+                file.write(data)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _replace(path: Path, data: bytes, mode: int | None) -> None:
+    draft = path.with_name(f".tracecomb-{token_hex(8)}.tmp")
     try:
         with draft.open("xb") as file:
             if mode is not None:
@@ -42,10 +45,8 @@ def put(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(draft, target)
-    except BaseException as error:
+        os.replace(draft, path)
+    except BaseException:
         with suppress(OSError):
             draft.unlink()
-        if isinstance(error, OSError):
-            raise OSError(error.errno, error.strerror, str(path)) from error
         raise

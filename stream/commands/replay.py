@@ -136,14 +136,20 @@ def _talk(run: Replay, tally: Tally, prompts: dict[str, Learned]) -> None:
 
 def _grounds(known: Explanation) -> str:
     """Why windows have the size they have; empty as long as there is nothing to say."""
-    if known.stage != "profiling":
-        return known.reason
-    timed = {point.size for point in known.points}
-    if not timed:
-        return ""
-    left = [str(size) for size in known.candidates if size not in timed and size not in known.left_out]
-    sizes = f"windows of {', '.join(map(str, sorted(timed)))} traces"
-    return f"still being chosen; {sizes} were timed" + (f", {', '.join(left)} come next" if left else " so far")
+    if known.stage == "profiling":
+        timed = {point.size for point in known.points}
+        left = [str(size) for size in known.candidates if size not in timed and size not in known.left_out]
+        sizes = f"windows of {', '.join(map(str, sorted(timed)))} traces"
+        following = f", {', '.join(left)} come next" if left else " so far"
+        return f"still being chosen; {sizes} were timed{following}" if timed else ""
+    why = "too few larger ones filled to tell what they would gain"
+    if known.stage == "flat":
+        why = "larger ones gain nothing measurable"
+    elif known.alpha is not None and known.r2 is not None:
+        law = f"time falls with n^-{known.alpha:.2f}, which explains {known.r2:.0%} of what was measured"
+        why = f"larger ones would gain too little ({law})"
+    clamped = f"; less for {counted(len(known.clamps), 'prompt')} with an overloaded curator" if known.clamps else ""
+    return f"{counted(known.size, 'trace')} a window; {why}{clamped}"
 
 
 def _print(tally: Tally, prompts: dict[str, Learned], at: str | None) -> None:

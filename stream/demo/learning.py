@@ -11,11 +11,12 @@ import msgspec
 from anyio.streams.memory import MemoryObjectReceiveStream
 from msgspec import Struct
 
-from operators.learner import Learner, Sizes
+from operators.learner import Learner
 from operators.method import Method
 from operators.overload import Load
 from operators.seen import seen
 from operators.settings import Settings
+from operators.sizes import Sizes
 from operators.state import PromptState
 from operators.values import Bullet, Curation, Given, Reflection, Trace, Update
 from operators.version import Published

@@ -14,10 +14,10 @@ import anyio
 from msgspec import Struct
 
 from operators.controller import BatchSizes
-from operators.learner import Sizes
 from operators.method import Method
 from operators.modelfree import ModelFree
 from operators.settings import Settings
+from operators.sizes import Sizes
 from operators.values import Update
 from operators.version import Published
 from operators.wire import encode

@@ -34,7 +34,7 @@ from operators import (
     groups,
     union,
 )
-from operators.learner import Sizes
+from operators.sizes import Sizes
 from stream.sizes import AutoSizes
 
 KEPT = ((0, 0.0), (1, 0.5), (5, 2.0), (10, 2.4), (20, 3.9), (50, 4.7), (100, 4.2), (10_000, 4.2))

@@ -17,6 +17,7 @@ import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -33,72 +34,118 @@ AT_START = 0.2
 Say = Callable[[str], None]
 
 
-def soak(root: Path, log: Log, kills: int, seed: int, job: Job, say: Say = lambda text: None) -> Done:
-    """Replay ``log`` in processes of which ``kills`` are killed, and check what comes of it.
+class Soak:
+    """One log, replayed undisturbed and by processes that are killed.
 
-    :param root: an empty folder; the log, and the stores ``whole`` and ``killed``, are left in it.
+    :param root: an empty folder; the log and the stores, ``whole`` and one a round, are left in it.
     :param job: the replay; its store and, unless it has any, its logs are set here. With ``auto``, the undisturbed run
         takes the sizes that the killed ones chose.
-    :return: what the undisturbed run did.
-    :raises AssertionError: saying what was lost, learned twice or different.
+    :param base: a store to start from.
+    :param timed: kill at random instants, from outside; else processes kill themselves, after random numbers of changes
+        to the store, so that it does not depend on the machine how far they come.
     """
-    source = random.Random(seed)
-    if not job.logs:
-        job = replace(job, logs=[str(log.write(root / "log"))])
-        say(f"log: {log.count:,} traces, {(root / 'log').stat().st_size / 1e6:,.0f} MB")
-    auto = job.size == "auto"
-    whole, killed = replace(job, store=str(root / "whole")), replace(job, store=str(root / "killed"))
-    first = run(replace(whole, store=str(root / "first"))) if auto else run(whole)
-    say(f"undisturbed: {first}")
-    died, seen = 0, 0
-    starting = 0.5
-    while died < kills:
-        with worker(killed) as process:
-            started = time.monotonic()
-            assert process.stdout is not None
-            if source.random() < AT_START:
-                time.sleep(source.uniform(0, starting))
-                when = "at start"
-            else:
-                told = process.stdout.readline()
-                assert told == b"learning\n", f"ended after {died} kills: {told!r}"
-                starting = time.monotonic() - started
-                # Together they must not reach the end: the last one comes to it undisturbed.
-                time.sleep(source.uniform(0, 1.6 * first.seconds / kills))
-                when = "while learning"
-            process.send_signal(signal.SIGKILL)
-            assert process.wait() == -signal.SIGKILL, "ended by itself"
-        died += 1
-        try:
-            now = versions(root / "killed")
-        except NotAStore:
-            now = 0
-        assert now >= seen, f"version {now} after version {seen}"
-        say(f"kill {died}, {time.monotonic() - started:.2f} s after its start, {when}: {now:,} versions")
-        seen = now
-    last = run(killed)
-    say(f"taken up: {last}")
-    if auto:
-        first = run(replace(whole, recorded=str(root / "killed")))
-        say(f"undisturbed, with the same sizes: {first}")
-    check(root, log, stats=not auto, order="refusing" not in job.method)
-    say("the same bytes; nothing lost, nothing learned twice")
-    return first
+
+    def __init__(
+        self,
+        root: Path,
+        log: Log,
+        job: Job,
+        seed: int,
+        *,
+        base: Path | None = None,
+        timed: bool = False,
+        say: Say = lambda text: None,
+    ) -> None:
+        if not job.logs:
+            job = replace(job, logs=[str(log.write(root / "log"))])
+            say(f"log: {log.count:,} traces, {(root / 'log').stat().st_size / 1e6:,.0f} MB")
+        self._root = root
+        self._log = log
+        self._job = job
+        self._base = base
+        self._timed = timed
+        self._say = say
+        self._source = random.Random(seed)
+        self._starting = 0.5
+        self.first = run(self._from_base("whole"))
+        say(f"undisturbed: {self.first}")
+
+    def kill(self, kills: int) -> None:
+        """Kill ``kills`` processes; when a replay ends before that, begin another.
+
+        :raises AssertionError: saying what was lost, learned twice or different.
+        """
+        died = 0
+        for number in count(1):
+            job = self._from_base(f"killed-{number}")
+            seen = 0
+            while died < kills and self._dies(job, kills):
+                died += 1
+                now = _versions(job.store)
+                assert now >= seen, f"version {now} after version {seen}"
+                seen = now
+                self._say(f"kill {died}: {now:,} versions")
+            if died == kills:
+                self._say(f"taken up: {run(job)}")
+            whole = self._root / "whole"
+            if job.size == "auto":
+                again = self._from_base(f"again-{number}")
+                self._say(f"undisturbed, with the same sizes: {run(replace(again, recorded=job.store))}")
+                whole = Path(again.store)
+            check(Path(job.store), whole, self._log, stats=job.size != "auto", order="refusing" not in job.method)
+            self._say("the same bytes; nothing lost, nothing learned twice")
+            if died == kills:
+                return
+
+    def _from_base(self, name: str) -> Job:
+        if self._base is not None:
+            shutil.copytree(self._base, self._root / name)
+        return replace(self._job, store=str(self._root / name))
+
+    def _dies(self, job: Job, kills: int) -> bool:
+        """Run the job in a process that is killed; False when it ended before."""
+        if not self._timed:
+            job = replace(job, dies=self._source.randint(1, 2 * self.first.changes // kills))
+        with worker(job) as process:
+            if self._timed:
+                self._wait(process, kills)
+                process.kill()
+            ended = process.wait()
+        assert ended in (0, -signal.SIGKILL), f"ended with {ended}"
+        return ended != 0
+
+    def _wait(self, process: subprocess.Popen[bytes], kills: int) -> None:
+        """Wait for a random time."""
+        started = time.monotonic()
+        if self._source.random() < AT_START:
+            time.sleep(self._source.uniform(0, self._starting))
+            return
+        assert process.stdout is not None
+        if process.stdout.readline() == b"learning\n":
+            self._starting = time.monotonic() - started
+            time.sleep(self._source.uniform(0, 1.6 * self.first.seconds / kills))
 
 
-def check(root: Path, log: Log, *, stats: bool, order: bool) -> None:
-    """Compare the two stores with each other and with the log.
+def _versions(store: str) -> int:
+    try:
+        return versions(Path(store))
+    except NotAStore:
+        return 0
+
+
+def check(killed: Path, whole: Path, log: Log, *, stats: bool, order: bool) -> None:
+    """Compare two stores with each other and with the log.
 
     :param order: whether rejects must stand in one order; that of traces nobody could reflect depends on speed.
     """
-    assert learned(root / "killed") == log.ids(), "a trace is missing, there twice or out of order"
-    bad = [msgspec.json.encode(each) for each in rejects(root / "killed")]
+    assert learned(killed) == log.ids(), "a trace is missing, there twice or out of order"
+    bad = [msgspec.json.encode(each) for each in rejects(killed)]
     assert len(set(bad)) == len(bad), "a bad line is there twice"
-    assert set(bad) == {msgspec.json.encode(each) for each in rejects(root / "whole")}, "other bad lines"
-    found = differing(store_bytes(root / "killed", stats=stats), store_bytes(root / "whole", stats=stats))
+    assert set(bad) == {msgspec.json.encode(each) for each in rejects(whole)}, "other bad lines"
+    found = differing(store_bytes(killed, stats=stats), store_bytes(whole, stats=stats))
     if not order:
         found = [name for name in found if name not in ("rejects.jsonl", "rejects.idx")]
-    assert not found, f"other bytes in {found[:5]} and {len(found)} files in all"
+    assert not found, f"other bytes in {found[:5]}, {len(found)} files in all"
 
 
 @contextmanager
@@ -147,7 +194,7 @@ def main() -> None:
         print(f"{time.monotonic() - started:8.1f} s  {text}", flush=True)
 
     try:
-        soak(root, log, options.kills, options.seed, job, say)
+        Soak(root, log, job, options.seed, timed=True, say=say).kill(options.kills)
     except AssertionError as error:
         sys.exit(f"{error} (see {root})")
     finally:

@@ -5,7 +5,9 @@ It writes ``learning`` once it has made a version, and at its end what it did, a
 
 from __future__ import annotations
 
+import os
 import resource
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -19,7 +21,7 @@ from operators.modelfree import ModelFree
 from operators.values import Bullet, Reflection, Trace
 from stream.atomic import Disk
 from stream.intake import Tally
-from tests.stream.crashing import Unsynced
+from tests.stream.crashing import Stopping
 from tests.stream.replaying import Late, Overloaded, replay
 
 
@@ -28,6 +30,7 @@ class Job(Struct, frozen=True, kw_only=True):
 
     :param method: ``late``, ``overloaded``, ``refusing``, or several of them, as words.
     :param sync: wait for the device, as the command does; a process can be killed well without.
+    :param dies: after so many changes of the store the process kills itself with SIGKILL, wherever that is.
     """
 
     store: str
@@ -38,19 +41,37 @@ class Job(Struct, frozen=True, kw_only=True):
     method: str = ""
     recorded: str | None = None
     sync: bool = False
+    dies: int | None = None
     tables: dict[str, Any] = {}
 
 
 class Done(Struct, frozen=True):
-    """What one replay did; memory in megabytes."""
+    """What one replay did; ``changes`` are system calls that change the store, memory is in megabytes."""
 
     learned: int
     duplicates: int
     conflicts: int
     rejected: int
     updates: int
+    changes: int
     seconds: float
     memory: float
+
+
+class Deadly(Stopping):
+    """A disk that kills the process."""
+
+    def __init__(self, at: int | None, sync: bool) -> None:
+        super().__init__(at)
+        self._sync = sync
+
+    def stop(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def sync(self, fd: int) -> None:
+        super().sync(fd)
+        if self._sync:
+            Disk.sync(self, fd)
 
 
 class Refusing(ModelFree):
@@ -81,6 +102,7 @@ def main() -> None:
             print("learning", flush=True)
             told = True
 
+    disk = Deadly(job.dies, job.sync)
     started = time.monotonic()
     tally = replay(
         Path(job.store),
@@ -88,7 +110,7 @@ def main() -> None:
         job.size,
         seed=job.seed,
         chunk=job.chunk,
-        disk=Disk() if job.sync else Unsynced(),
+        disk=disk,
         method=_method(job.method.split()),
         recorded=None if job.recorded is None else Path(job.recorded),
         progress=progress,
@@ -100,6 +122,7 @@ def main() -> None:
         tally.conflicts,
         tally.rejected,
         tally.updates,
+        disk.calls,
         round(time.monotonic() - started, 2),
         round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 1 << 20), 1),
     )

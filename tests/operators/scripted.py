@@ -16,10 +16,11 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from operators.identity import identity
-from operators.learner import FixedSize, Learner, Sizes
+from operators.learner import Learner
 from operators.method import Method
 from operators.overload import Load
 from operators.settings import Settings
+from operators.sizes import FixedSize, Sizes
 from operators.state import PromptState
 from operators.values import Bullet, Curation, Drop, Given, Insight, Operation, OperationType, Reflection, Trace
 from operators.version import Published

@@ -18,9 +18,10 @@ from operators.calls import Calls
 from operators.combine import apply
 from operators.facts import Evidence, Text, Vote
 from operators.learn import Learning, enter_all, learn
-from operators.learner import FixedSize, Learner
+from operators.learner import Learner
 from operators.settings import Settings
 from operators.similar import is_same
+from operators.sizes import FixedSize
 from operators.snapshot import Snapshot, dump, load
 from operators.state import Carried, PromptState, Standing
 from operators.values import Bullet, Curation, Drop, Given, Insight, Operation, Reflection, Trace
@@ -30,6 +31,7 @@ from operators.wire import encode
 from tests.operators.scripted import (
     Clock,
     Curator,
+    Reducer,
     Scripted,
     Shelf,
     at_random,
@@ -490,8 +492,8 @@ def reload(state: PromptState) -> PromptState:
 class Keeping(Scripted):
     """Remembers which insights its curators gave for a removal: those leave no evidence."""
 
-    def __init__(self, curator: Curator) -> None:
-        super().__init__(curator)
+    def __init__(self, curator: Curator, reducer: Reducer | None = None) -> None:
+        super().__init__(curator, reducer=reducer)
         self.spent: set[tuple[str, int]] = set()
 
     def curate(self, given: Sequence[Given], base: Sequence[Bullet]) -> Any:
@@ -537,13 +539,25 @@ CURATORS = {
     st.integers(1, 5),
     st.integers(1, 2),
     st.lists(st.sampled_from(["go on", "go on", "kill", "roll back", "end"]), max_size=8),
+    st.booleans(),
     st.integers(0, 2**32),
 )
 def test_no_lesson_is_ever_lost(
-    lessons: list[list[str]], kind: str, staleness: int, size: int, support: int, events: list[str], seed: int
+    lessons: list[list[str]],
+    kind: str,
+    staleness: int,
+    size: int,
+    support: int,
+    events: list[str],
+    reduces: bool,
+    seed: int,
 ) -> None:
     rng = Random(seed)
-    method = Keeping(partial(CURATORS[kind], rng))
+
+    def reducer(proposals: Sequence[Bullet], base: Sequence[Bullet]) -> Curation:
+        return at_random(rng, [Given(Insight(1, "OTHERS", each.content), "") for each in proposals], base)
+
+    method = Keeping(partial(CURATORS[kind], rng), reducer if reduces else None)
     traces = [trace(at, *each, session=f"s{at % 3}") for at, each in enumerate(lessons)]
     settings = Settings(seed=seed, max_staleness=staleness, support_traces=support, fold_every=staleness + 2)
     shelf = Shelf()

@@ -7,8 +7,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -769,7 +769,7 @@ async def test_a_window_closes_after_max_wait() -> None:
 # Stragglers
 
 
-DEADLINE = 0.005
+DEADLINE = 5.0
 
 
 def stuck(gates: Gates, *late: str) -> Any:
@@ -782,11 +782,36 @@ def stuck(gates: Gates, *late: str) -> Any:
     return lambda one, seen: wait(one, seen) if one.id in late else teaches(one, seen)
 
 
+async def late(learning: Learner, clock: Clock, by: float = DEADLINE) -> None:
+    """Let time pass, and the learner look at the clock."""
+    await settle()
+    clock.now += by
+    await learning.tick()
+
+
+@asynccontextmanager
+async def ticking(learning: Learner, clock: Clock) -> AsyncIterator[None]:
+    """Let time pass for as long as the block runs."""
+
+    async def tick() -> None:
+        while True:
+            await late(learning, clock)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(tick)
+        yield
+        tasks.cancel_scope.cancel()
+
+
 async def test_a_straggler_moves_to_the_next_window_once() -> None:
-    gates, shelf = Gates(), Shelf()
+    gates, shelf, clock = Gates(), Shelf(), Clock()
     method = Scripted(reflector=stuck(gates, "t1"))
-    async with learner(method, shelf, size=2, straggler_deadline=DEADLINE) as learning:
+    async with learner(method, shelf, size=2, straggler_deadline=DEADLINE, clock=clock) as learning:
         await learning.feed([trace(1, "late"), trace(2, "in time")])
+        await late(learning, clock, DEADLINE - 0.1)
+        await settle()
+        assert shelf.of() == []
+        await late(learning, clock, 0.1)
         await shelf.reaches(1)
         assert [id for id, _ in shelf.of()[0].entry.traces] == ["t2"]
         gates.open("t1")
@@ -797,12 +822,14 @@ async def test_a_straggler_moves_to_the_next_window_once() -> None:
 
 
 async def test_a_straggler_that_is_late_twice_is_reflected_without_a_model() -> None:
-    gates, shelf = Gates(), Shelf()
+    gates, shelf, clock = Gates(), Shelf(), Clock()
     method = Scripted(reflector=stuck(gates, "t1"))
-    async with learner(method, shelf, size=2, straggler_deadline=DEADLINE) as learning:
+    async with learner(method, shelf, size=2, straggler_deadline=DEADLINE, clock=clock) as learning:
         await learning.feed([recovery(1), trace(2)])
+        await late(learning, clock)
         await shelf.reaches(1)
         await learning.feed([trace(3)])
+        await late(learning, clock)
         await shelf.reaches(2)
         await learning.drain()
     assert [[id for id, _ in p.entry.traces] for p in shelf.of()] == [["t2"], ["t1", "t3"]]
@@ -813,37 +840,42 @@ async def test_a_straggler_that_is_late_twice_is_reflected_without_a_model() -> 
 
 
 async def test_a_straggler_that_no_method_can_reflect_is_rejected() -> None:
-    gates, shelf = Gates(), Shelf()
+    gates, shelf, clock = Gates(), Shelf(), Clock()
     method = Scripted(reflector=stuck(gates, "t1"))
     fallback = Scripted(reflector=fails)
-    async with learner(method, shelf, size=2, straggler_deadline=DEADLINE, fallback=fallback) as learning:
+    async with learner(
+        method, shelf, size=2, straggler_deadline=DEADLINE, fallback=fallback, clock=clock
+    ) as learning:
         await learning.feed([trace(1), trace(2)])
+        await late(learning, clock)
         await shelf.reaches(1)
         await learning.feed([trace(3)])
+        await late(learning, clock)
         await shelf.reaches(2)
     assert [p.entry.rejected for p in shelf.of()] == [(), (("t1", "Broken: no answer"),)]
 
 
 async def test_drain_publishes_stragglers_too() -> None:
-    gates, shelf = Gates(), Shelf()
+    gates, shelf, clock = Gates(), Shelf(), Clock()
     method = Scripted(reflector=stuck(gates, "t1", "t3"))
-    async with learner(method, shelf, size=3, straggler_deadline=DEADLINE) as learning:
+    async with learner(method, shelf, size=3, straggler_deadline=DEADLINE, clock=clock) as learning:
         await learning.feed([recovery(1), trace(2), trace(3)])
-        await learning.drain()
+        async with ticking(learning, clock):
+            await learning.drain()
         published = [id for p in shelf.of() for id, _ in p.entry.traces]
     assert sorted(published) == ["t1", "t2", "t3"]
     assert gates.waiting == []
 
 
 async def test_many_stragglers_are_all_published_once() -> None:
-    gates, shelf = Gates(), Shelf()
+    gates, shelf, clock = Gates(), Shelf(), Clock()
     names = [f"t{at}" for at in range(0, 20, 2)]
-    async with learner(
-        Scripted(reflector=stuck(gates, *names)), shelf, size=3, straggler_deadline=DEADLINE, in_flight=2
-    ) as learning:
-        for at in range(20):
-            await learning.feed([trace(at, f"lesson {at}")])
-        await learning.drain()
+    method = Scripted(reflector=stuck(gates, *names))
+    async with learner(method, shelf, size=3, straggler_deadline=DEADLINE, in_flight=2, clock=clock) as learning:
+        async with ticking(learning, clock):
+            for at in range(20):
+                await learning.feed([trace(at, f"lesson {at}")])
+            await learning.drain()
     published = [id for p in shelf.of() for id, _ in p.entry.traces]
     assert sorted(published) == sorted(f"t{at}" for at in range(20))
     assert [p.entry.window for p in shelf.of()] == list(range(1, len(shelf.of()) + 1))

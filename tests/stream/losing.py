@@ -69,7 +69,7 @@ class Losing(Disk):
         self._open: dict[int, _File] = {}
         self._at = at
         self.calls = 0
-        self.renames: list[int] = []  # the numbers of the calls that follow one
+        self.moments: list[int] = []  # the numbers of the calls before which a cut is worst
 
     def leave(self, target: Path, seed: int) -> None:
         """Write what is left into a directory: of what was not synced a part by chance, in order."""
@@ -95,6 +95,8 @@ class Losing(Disk):
         for start in range(0, len(data), 512):  # a device keeps sectors, not writes
             self._open[fd].changes.append((at + start, data[start : start + 512]))
         super().write(fd, data, at)
+        if len(data) > 512:  # the middle can be lost and the end not
+            self.moments.append(self.calls)
 
     def truncate(self, fd: int, size: int) -> None:
         self._tick()
@@ -117,7 +119,7 @@ class Losing(Disk):
         self._objects[target] = moved
         self._directory(target.parent).changes.append((target.name, moved, source.name))
         super().rename(source, target)
-        self.renames.append(self.calls)
+        self.moments.append(self.calls)
 
     def unlink(self, path: Path) -> None:
         self._tick()

@@ -10,7 +10,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -85,16 +85,18 @@ def logs_as_before() -> Iterator[None]:
         root.setLevel(level)
 
 
-def environment(**more: str) -> dict[str, str]:
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment for a process of the command, which is that of a checkout and of no store."""
     kept = {name: value for name, value in os.environ.items() if name not in ("TRACECOMB_AT", "PYTHONUNBUFFERED")}
-    return {**kept, "PYTHONPATH": str(ROOT), **more}
+    return {**kept, "PYTHONPATH": str(ROOT), **(more or {})}
 
 
-def process(*arguments: str | bytes | Path, cwd: Path, stdin: bytes = b"", **more: str) -> Ran:
-    """Run a command as a process."""
+def process(
+    *arguments: str | bytes | Path, cwd: Path, stdin: bytes = b"", more: Mapping[str, str] | None = None
+) -> Ran:
+    """Run a command as a process, with ``more`` in its environment."""
     ended = subprocess.run(
-        [*PYTHON, *arguments], cwd=cwd, env=environment(**more), input=stdin, capture_output=True, check=False
+        [*PYTHON, *arguments], cwd=cwd, env=environment(more), input=stdin, capture_output=True, check=False
     )
     return Ran(ended.returncode, ended.stdout, ended.stderr.decode())
 

@@ -1,4 +1,4 @@
-"""The command as a whole: what it teaches about itself, how it ends, where it writes, and whether the README is right."""
+"""The command as a whole: what it teaches about itself, how it ends, where it writes; and the README's word on it."""
 
 from __future__ import annotations
 
@@ -344,6 +344,7 @@ class TestStreams:
         book = tmp_path / "book.md"
         book.write_text("## Städte\n\n- Zoë wohnt in Łódź – 北京\n")
         ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
-        ran = process("import", book, "--prompt", "π", cwd=tmp_path, **ascii_only).succeeded()
+        ran = process("import", book, "--prompt", "π", cwd=tmp_path, more=ascii_only).succeeded()
         assert "π: version 1" in ran.text
-        assert "Zoë wohnt in Łódź – 北京" in process("diff", "π", "0", "1", cwd=tmp_path, **ascii_only).succeeded().text
+        ran = process("diff", "π", "0", "1", cwd=tmp_path, more=ascii_only).succeeded()
+        assert "Zoë wohnt in Łódź – 北京" in ran.text

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.kill.soak import run, soak, worker
+from tests.kill.soak import Soak, run, worker
 from tests.kill.worker import Job
 from tests.stream.logs import Log
 from tests.stream.replaying import learned, replay
@@ -40,17 +40,16 @@ BOUND: dict[str, Any] = {"learning": {"open_traces": 40, "fold_every": 5}}
     ],
 )
 def test_killed_at_random(tmp_path: Path, log: Log, job: dict[str, Any]) -> None:
-    soak(tmp_path, log, 5, seed=4, job=Job(store="", logs=[], **job))
+    Soak(tmp_path, log, Job(store="", logs=[], **job), seed=4).kill(6)
 
 
 def test_killed_in_a_second_replay_over_a_log_that_has_grown(tmp_path: Path) -> None:
     log = Log(count=3000, prompts=5, **ODD, named=NAMED)
     lines, path = list(log.lines()), tmp_path / "log"
     path.write_bytes(b"\n".join(lines[:1000]))
-    for name in ("killed", "whole"):
-        replay(tmp_path / name, path, 20)
+    replay(tmp_path / "base", path, 20)
     path.write_bytes(b"\n".join(lines) + b"\n")
-    soak(tmp_path, log, 5, seed=5, job=Job(store="", logs=[str(path)], size=20))
+    Soak(tmp_path, log, Job(store="", logs=[str(path)], size=20), seed=5, base=tmp_path / "base").kill(6)
 
 
 def test_killed_at_once_again_and_again(tmp_path: Path) -> None:
@@ -68,4 +67,4 @@ def test_killed_at_once_again_and_again(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_killed_ten_times_in_twenty_thousand_traces(tmp_path: Path) -> None:
     log = Log(count=20_000, seed=3, prompts=20, repeats=10, conflicts=5, bad=5, named=NAMED)
-    soak(tmp_path, log, 10, seed=6, job=Job(store="", logs=[]))
+    Soak(tmp_path, log, Job(store="", logs=[]), seed=6, timed=True).kill(10)

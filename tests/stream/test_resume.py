@@ -39,7 +39,7 @@ def crash_after_each_version(
     size: int | str = 3,
     *,
     before: Path | None = None,
-    method: Callable[[int], Any] = lambda number: None,
+    method: Callable[[int], Any] = lambda _: None,
     step: int = 1,
     **options: Any,
 ) -> Path:
@@ -209,5 +209,7 @@ def test_done_tells_whose_turn_it_is() -> None:
 def test_done_gives_up_for_good() -> None:
     done = Done([entry(1, 1, 1, "a", "b")], 1)
     assert done.is_next("a")
-    done.give_up()
+    assert done.give_up()
     assert not done.is_next("b")
+    assert not done.give_up()
+    assert not Done([entry(1, 1, 1, "a", "b")], 2).give_up()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from operators.controller import BatchSizes
-from operators.learner import FixedSize
 from operators.overload import Load
+from operators.sizes import FixedSize
 from stream.replay import recorded_sizes
 from stream.sizes import AutoSizes, RecordedSizes, ResumedSizes
 from stream.store import Store

@@ -77,9 +77,9 @@ def test_what_was_promised_survives_a_power_cut(
     check(tmp_path_factory.mktemp("power"), int(share * whole.calls), seed, undisturbed)
 
 
-def test_what_a_rename_brings_to_light_is_on_the_device_before_it(
+def test_a_cut_after_a_rename_or_in_the_middle_of_a_write(
     tmp_path_factory: pytest.TempPathFactory, undisturbed: dict[str, bytes], whole: Losing
 ) -> None:
-    for at in whole.renames:
+    for at in whole.moments:
         for seed in range(8):
             check(tmp_path_factory.mktemp("rename"), at, seed, undisturbed)

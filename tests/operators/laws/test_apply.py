@@ -12,13 +12,13 @@ from rpds import HashTrieMap
 
 from operators.chunks import flat
 from operators.combine import apply
-from operators.facts import EMPTY, Delta, merge
+from operators.facts import EMPTY, Delta, Vote, merge
 from operators.fold import rebuilt
 from operators.playbook import Playbook
 from operators.scan import scan
 from operators.view import shown
 from tests.operators.laws.reference import Reference, as_shown
-from tests.operators.laws.strategies import delta_of, deltas, facts_of, playbooks
+from tests.operators.laws.strategies import FACTS, delta_of, deltas, facts_of, playbooks
 
 
 def inside(playbook: Playbook) -> dict[str, Any]:
@@ -98,6 +98,16 @@ def test_display_ids_are_kept_and_say_nothing_of_equality(playbook: Playbook, de
 def test_a_playbook_equals_one_with_the_same_facts_only(playbook: Playbook, delta: Delta) -> None:
     after = apply(playbook, delta)
     assert (after == playbook) == (inside(after) == inside(playbook))
+
+
+def test_playbooks_that_count_the_same_are_not_the_same() -> None:
+    for field in ("evidence", "votes", "texts", "counts"):
+        one, other = (apply(Playbook(), delta_of([(field, fact)])) for fact in FACTS[field][:2])
+        assert one != other, field
+        assert one == apply(Playbook(), delta_of([(field, FACTS[field][0])]))
+    by_trace = [apply(Playbook(), Delta(votes=frozenset({Vote("a", trace, False)}))) for trace in ("t1", "t2")]
+    assert by_trace[0].tallies == by_trace[1].tallies
+    assert by_trace[0] != by_trace[1]
 
 
 @given(playbooks(), deltas())

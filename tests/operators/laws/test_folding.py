@@ -155,6 +155,17 @@ def test_a_removal_from_before_covers_what_was_dropped_since() -> None:
     assert set(shown(apply(folded, removal(playbook, ["b"], 5)))) == {"c", "d"}
 
 
+def test_a_removal_that_comes_very_late_covers_all_that_is_folded_or_nothing() -> None:
+    """What it saw and what it did not are one count by then, also where a bullet with newer facts was dropped."""
+    early = fold(START, START, 3)
+    late = fold(apply(early, merge(AGAIN, edges(("a", 1, "b")))), early, 5)
+    mixed = fold(late, late, 9, after=2)
+    assert "a" not in mixed.records
+    for base, left in ((4, {"b", "c", "d"}), (9, {"c", "d"})):
+        assert set(shown(apply(mixed, removal(apply(START, edges(("a", 1, "b"))), ["b"], base)))) == left
+    assert set(shown(apply(late, removal(early, ["c", "d"], 3)))) == {"b"}  # nothing new was folded of these
+
+
 def test_a_vote_cast_just_before_its_bullet_is_dropped_counts_and_a_later_one_does_not() -> None:
     anchor = apply(START, edges(("a", 1, "b")))
     voted = apply(anchor, cast(Vote("a", "t1", False)))
@@ -188,14 +199,14 @@ def test_a_circle_keeps_its_end_when_its_newest_supersession_is_dropped(circle: 
     assert set(shown(fold(folded, folded, 12, after=2))) == {one, "d"}
 
 
-def test_a_tie_stays_decided_when_the_bullet_it_went_to_is_dropped() -> None:
-    playbook = apply(START, edges(("b", 1, "a"), ("d", 5, "b")))
+@pytest.mark.parametrize("late", ["a", "b", "c"])
+def test_a_tie_stays_decided_when_the_bullet_it_went_to_is_dropped(late: str) -> None:
+    playbook = apply(START, edges(("c", 1, "a"), ("d", 5, "c")))
     folded = fold(playbook, playbook, 6, after=4)
-    assert set(shown(folded)) == {"a", "c"}
-    assert "b" not in folded.records
-    for late in ("a", "c"):
-        later = edges(("d", 5, late))
-        assert set(shown(apply(folded, later))) == set(shown(apply(playbook, later)))
+    assert "c" not in folded.records
+    assert set(shown(folded)) == set(shown(playbook)) == {"a", "b"}
+    later = edges(("d", 5, late))
+    assert as_shown(apply(folded, later)) == as_shown(apply(playbook, later))
 
 
 def test_insights_of_one_trace_on_either_side_of_a_fold_count_as_one_trace() -> None:
@@ -235,6 +246,12 @@ def test_a_dead_bullet_is_forgotten_with_its_votes() -> None:
     assert (again.traces, again.harmful) == (1, 0)
 
 
+def test_a_dead_bullet_with_a_count_not_yet_folded_is_not_forgotten() -> None:
+    removed = apply(START, removal(START, ["a"], 1))
+    folded = fold(apply(removed, Delta(counts=frozenset({Count("a", "import 1", 5, 7)}))), removed, 3)
+    assert (shown(apply(folded, AGAIN))["a"].helpful, shown(apply(folded, AGAIN))["a"].harmful) == (5, 7)
+
+
 def test_a_dead_bullet_that_a_base_in_flight_shows_is_kept_for_evidence_that_may_come() -> None:
     removed = apply(START, removal(START, ["a"], 1))
     folded = fold(removed, START, 3)
@@ -242,10 +259,19 @@ def test_a_dead_bullet_that_a_base_in_flight_shows_is_kept_for_evidence_that_may
     assert shown(apply(folded, AGAIN))["a"].content == "a, wording 1"
 
 
-def test_a_dead_bullet_that_others_lead_to_is_kept() -> None:
-    playbook = apply(START, edges(("a", 8, "b")))
-    removed = apply(playbook, removal(playbook, ["b"], 8))
-    folded = fold(removed, removed, 9, after=5)
-    taught = shown(apply(folded, AGAIN))
+@pytest.mark.parametrize("anchored", [True, False])
+def test_a_dead_bullet_that_others_lead_to_is_kept(anchored: bool) -> None:
+    removed = apply(START, removal(START, ["b"], 8))
+    playbook = apply(removed, edges(("a", 8, "b")))
+    taught = shown(fold(playbook, playbook if anchored else removed, 9, after=5))
     assert taught["b"].content == "b, wording 1"
     assert "a" not in taught
+
+
+def test_a_dead_bullet_that_others_lead_to_in_a_base_in_flight_is_kept() -> None:
+    anchor = apply(apply(START, removal(START, ["b"], 8)), edges(("a", 8, "b")))
+    assert "b" in shown(anchor)
+    folded = fold(apply(anchor, edges(("a", 9, "c"))), anchor, 9, after=5)
+    assert "b" not in shown(folded)
+    again = Delta(evidence=frozenset({Evidence("b", "t9", 1, "s9")}))
+    assert shown(apply(folded, again))["b"].content == "b, wording 1"

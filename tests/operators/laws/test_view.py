@@ -27,14 +27,22 @@ def test_the_end_of_one_chain_is_that_of_all(playbook: Playbook) -> None:
     assert {bullet: end for end, members in chains(playbook).items() for bullet in members} == ends
 
 
-@given(playbooks(), deltas(*OPEN), deltas("votes"))
-def test_counts_brought_up_to_date_are_those_from_scratch(playbook: Playbook, delta: Delta, ballots: Delta) -> None:
-    old = apply(apply(playbook, known()), delta)
-    for news in (delta, ballots):
+@given(playbooks(), deltas(*OPEN), deltas("votes"), deltas())
+def test_counts_brought_up_to_date_are_those_from_scratch(
+    playbook: Playbook, delta: Delta, ballots: Delta, anything: Delta
+) -> None:
+    old = apply(playbook, known())
+    for news in (delta, ballots, anything):
         new = apply(old, news)
         again = recounted(tuple(shown(old).values()), old, new, touched(news))
         assert again is None or {bullet.bullet: bullet for bullet in again} == shown(new)
         old = new
+
+
+def test_evidence_that_is_covered_may_end_a_bullet() -> None:
+    old = apply(Playbook(), known())
+    cover = Delta(covered_evidence=known(("a",)).evidence)
+    assert recounted(tuple(shown(old).values()), old, apply(old, cover), {"a"}) is None
 
 
 @given(playbooks(), deltas("votes"))

@@ -11,10 +11,10 @@ import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
 
-from operators.learner import FixedSize
 from operators.lesson import parse
 from operators.modelfree import ModelFree, union
 from operators.settings import Settings
+from operators.sizes import FixedSize
 from operators.values import Bullet, Curation, Given, Reflection, Trace, Update
 from operators.version import Published
 from stream.demo.agents import Done, Prompts
