@@ -13,7 +13,7 @@ from operators.fit import PowerLaw, fit, plateau
 from operators.fold import fold
 from operators.identity import SECTIONS, identity, normalise, section_key, section_slug
 from operators.imports import import_delta, import_source, proposed_ids
-from operators.learn import Learning, enter_all, learn
+from operators.learn import Learning, enter_all, learn, votes_of
 from operators.learner import Learner
 from operators.method import Method
 from operators.modelfree import ModelFree, union
@@ -161,5 +161,6 @@ __all__ = (
     "support",
     "tokens",
     "union",
+    "votes_of",
     "window_seed",
 )

@@ -62,7 +62,9 @@ def check(given: Sequence[Given], curation: Curation, base: Standing) -> Checked
     status = [Status.UNCITED] * len(given)
     refused: list[Refused] = []
     covering: dict[int, list[str]] = {}
-    known = {bullet.bullet: bullet for bullet in base.bullets}
+    # Only operations that name bullets need to know them, and most windows have none.
+    named = any(operation.bullets for operation in curation.operations)
+    known = {bullet.bullet: bullet for bullet in base.bullets} if named else {}
     texts: Texts | None = None
     evidence: set[Evidence] = set()
     words: set[Text] = set()
@@ -84,7 +86,8 @@ def check(given: Sequence[Given], curation: Curation, base: Standing) -> Checked
             continue
         words.add(target)
         for number in cites:
-            covering.setdefault(number, []).append(target.bullet)
+            if curation.drops:
+                covering.setdefault(number, []).append(target.bullet)
             evidence.add(_evidence(target.bullet, given[number - 1]))
         if operation.type != "ADD":
             edges.update(
@@ -92,6 +95,8 @@ def check(given: Sequence[Given], curation: Curation, base: Standing) -> Checked
                 for bullet in operation.bullets
                 if bullet in known and bullet != target.bullet
             )
+    if not curation.drops and not edges and not removed:
+        return Checked(Delta(frozenset(words), frozenset(evidence)), tuple(status), tuple(refused))
     repeats, drops = _drop(given, curation.drops, status)
     copies = {number: of for number, of in repeats.items() if status[number - 1] is Status.DUPLICATE}
     for number in copies:
@@ -109,7 +114,7 @@ def _said(operation: Operation, known: Mapping[str, Bullet]) -> str:
 
 def _target(operation: Operation, known: Mapping[str, Bullet]) -> tuple[Text | None, str]:
     """The bullet an operation writes (None for a removal), or why it is refused."""
-    old = [known[bullet] for bullet in operation.bullets if bullet in known]
+    old = [known[bullet] for bullet in operation.bullets if bullet in known] if known else []
     if operation.type == "REMOVE":
         return None, "" if old else "names no bullet of the base"
     content = operation.content.strip()

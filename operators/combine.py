@@ -53,10 +53,17 @@ def apply(playbook: Playbook, delta: Delta) -> Playbook:
             tallies[bullet] = (traces + _is_open(after) - _is_open(before), helpful, harmful)
     if delta.votes or delta.covered_votes:
         votes, cast = join(votes, _bits(delta.votes, delta.covered_votes), or_)
+        helpful_only: dict[str, int] = {}
         for (bullet, _), was, now in cast:
+            if was is None and now == HELPFUL:  # nearly all are: summed up first, they cost half
+                helpful_only[bullet] = helpful_only.get(bullet, 0) + 1
+                continue
             traces, helpful, harmful = tallies.get(bullet) or playbook.tallies.get(bullet) or NO_TALLY
             gained, lost = VOTE_TALLY[now], VOTE_TALLY[was or 0]
             tallies[bullet] = (traces, helpful + gained[0] - lost[0], harmful + gained[1] - lost[1])
+        for bullet, count in helpful_only.items():
+            traces, helpful, harmful = tallies.get(bullet) or playbook.tallies.get(bullet) or NO_TALLY
+            tallies[bullet] = (traces, helpful + count, harmful)
     changed = _joined_records(records, delta)
     if evidence is playbook.evidence and votes is playbook.votes and not changed:
         return playbook

@@ -35,6 +35,7 @@ def one_line(text: str) -> str:
     return _SPACE.sub(" ", text).strip()
 
 
+@lru_cache(1 << 13)
 def normalise(text: str) -> str:
     """The form in which two wordings of a bullet count as the same text: NFKC, case and white space folded."""
     return one_line(unicodedata.normalize("NFKC", text)).casefold().rstrip(" .!;:,")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from inspect import isawaitable
+from itertools import repeat
 from typing import Any
 
 from msgspec import Struct, field
@@ -120,7 +121,7 @@ async def learn_from(asked: Asked, method: Method, calls: Calls, settings: Setti
     fates = _fates(tables, checked)
     tree = scan([each.delta for each in checked], merge) if checked else None
     copies = settle_repeats(tables, checked, fates, tree.value if tree else EMPTY)
-    votes = Delta(votes=_votes(asked.reflections))
+    votes = Delta(votes=votes_of(asked.reflections))
     second = Reduced()
     if method.reduces and tree is not None:
         second = await level_two(tree, [each.delta for each in checked], base, method, calls, settings)
@@ -177,10 +178,12 @@ def _worded(insights: Sequence[Insight]) -> Iterator[Insight]:
     return (insight for insight in insights if normalise(insight.content))
 
 
-def _votes(reflections: Sequence[Reflection]) -> frozenset[Vote]:
+def votes_of(reflections: Sequence[Reflection]) -> frozenset[Vote]:
+    """The votes of all reflections, as facts."""
     votes = [(bullet, each.trace, False) for each in reflections for bullet in each.helpful]
     votes += [(bullet, each.trace, True) for each in reflections for bullet in each.harmful]
-    return frozenset(map(Vote._make, votes))
+    # As Vote._make does, a frame less for each: there is a vote or more a trace.
+    return frozenset(map(tuple.__new__, repeat(Vote), votes))
 
 
 def _already_kept(due: Iterable[Carried], base: Standing) -> tuple[Delta, list[Given]]:

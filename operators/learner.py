@@ -36,14 +36,21 @@ class Lane:
         self.rolled_back = 0
         self.running = 0
         self.publishing = False
-        self.changed = anyio.Event()
         self.active = now
+        self._changed: anyio.Event | None = None
         self.stood: dict[int, float] = {}  # when the last windows' versions were there, for what is based on them
 
+    async def change(self) -> None:
+        """Wait until the lane moves."""
+        if self._changed is None:
+            self._changed = anyio.Event()
+        await self._changed.wait()
+
     def move(self) -> None:
-        """Wake all who wait for the state to change."""
-        self.changed.set()
-        self.changed = anyio.Event()
+        """Wake all who wait for a change."""
+        if self._changed is not None:
+            self._changed.set()
+            self._changed = None
 
 
 class Learner:
@@ -85,7 +92,7 @@ class Learner:
         self._lanes: dict[str, Lane] = {}
         self._windows = Windows(self._assign, bound=self._settings.open_traces, max_wait=self._settings.max_wait)
         self._unpublished = 0
-        self._progress = anyio.Event()
+        self._progress: anyio.Event | None = None
         self._tasks: TaskGroup
 
     async def __aenter__(self) -> Learner:
@@ -124,7 +131,7 @@ class Learner:
                 await self._take(trace.prompt, (trace,))
                 await self._close_over_bound()
         while self._unpublished > self._settings.open_traces:
-            await self._progress.wait()
+            await self._next()
 
     async def pass_over(self, prompt: str) -> None:
         """Count a trace whose window made its version before a crash, so that other windows close as they did then."""
@@ -169,7 +176,7 @@ class Learner:
                 await self._close(self._lanes[window.prompt], window)
             if not any(lane.running for lane in self._lanes.values()):
                 break
-            await self._progress.wait()  # and once more: stragglers may have opened windows
+            await self._next()  # and once more: stragglers may have opened windows
         if end:
             for lane in list(self._lanes.values()):
                 if lane.state.carried:
@@ -179,7 +186,7 @@ class Learner:
         """Publish a version that no window made (a rollback, an import, an edit) between two windows."""
         lane = self.lane(prompt)
         while lane.publishing:
-            await lane.changed.wait()
+            await lane.change()
         published = make(lane.state)
         await self._publish(lane, published)
         if published.update.kind == "rollback":
@@ -236,21 +243,28 @@ class Learner:
             await self._aggregate(lane, window, asked)
         finally:
             lane.running -= 1
-            self._progress.set()
+            if self._progress is not None:
+                self._progress.set()
+                self._progress = None
+
+    async def _next(self) -> None:
+        """Wait until a window is done."""
+        if self._progress is None:
             self._progress = anyio.Event()
+        await self._progress.wait()
 
     async def _aggregate(self, lane: Lane, window: Window, asked: Asked | None) -> None:
         number, settings = window.number, self._settings
         while window.waiting:
-            await lane.changed.wait()
+            await lane.change()
         while lane.state.now.window < number - 1 - settings.max_staleness:
-            await lane.changed.wait()
+            await lane.change()
         started = max(window.closed, lane.stood.get(number - 1 - settings.max_staleness, window.closed))
         while True:
             asked = asked or self._ask(lane, window, base_for(lane.state, number, settings.max_staleness))
             learning, base = await learn_from(asked, self._method, self._calls, settings), asked.base
             while lane.publishing or lane.state.now.window < number - 1:
-                await lane.changed.wait()
+                await lane.change()
             if base.version >= lane.rolled_back:  # a base older than a rollback is curated again
                 break
             asked = None
@@ -284,7 +298,7 @@ class Learner:
 
     async def _enter_carried(self, lane: Lane) -> None:
         while lane.publishing:
-            await lane.changed.wait()
+            await lane.change()
         state, settings = lane.state, self._settings
         if lane.running or not state.carried:
             return

@@ -29,7 +29,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     support_sessions: int = 1
     token_budget: int = 80_000
     fan_in: int = 50
-    fold_every: int = 10
+    fold_every: int = 20
     fold_after: int = 50
     open_traces: int = 20_000
     max_wait: float | None = None

@@ -89,7 +89,7 @@ class Learning(_Table, frozen=True):
     support_traces: _Count = 1
     support_sessions: _Count = 1
     token_budget: Annotated[int, _whole(100, 100_000_000)] = 80_000
-    fold_every: _Count = 10
+    fold_every: _Count = 20
     max_wait: Annotated[float, Meta(gt=0, le=604_800, description="seconds, over 0, at most 604,800 (a week)")] = 60.0
     open_traces: _Count = 20_000
     fan_in: Annotated[int, _whole(2, 10_000)] = 50

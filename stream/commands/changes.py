@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 from msgspec.structs import asdict, replace
 
-from operators.combine import apply
+from operators.identity import identity
 from operators.imports import import_delta, import_source, proposed_ids
 from operators.settings import Settings
-from operators.state import PromptState
+from operators.state import Standing
 from operators.values import Bullet
 from operators.version import publish_delta, publish_rollback
+from stream.commands.merged import merged
 from stream.config import Config
 from stream.formats import FormatError, Imported, read
-from stream.promptstore import PromptStore
 from stream.replay import settings_of
 from stream.runs import Run
 from stream.states import commit, newest, state_at
 from stream.store import Store
-from stream.storeerrors import UnknownPrompt
+from stream.storeerrors import StoreDamaged, UnknownPrompt
 from stream.terminal import counted, line, say
 
 _DIGEST = bytes(8).hex()
@@ -53,26 +54,25 @@ def rollback(options: Namespace, config: Config) -> int:
 def import_(options: Namespace, config: Config) -> int:
     """Merge a playbook file into a prompt."""
     imported = _read(options.file, options.format)
-    delta = import_delta(imported.bullets)
     source = import_source(imported.bullets)
     with Store.open(options.at, write=True, create=True) as store:
         settings = _settings(store, config)
         prompt = store.prompt(options.prompt)
         state = newest(prompt)
-        if _has(prompt, state, source, imported.bullets) or apply(state.now.playbook, delta) is state.now.playbook:
+        if any(each.audit.get("source") == source for each in merged(prompt, prompt.version)):
             line(f"{options.prompt}: version {prompt.version} has all of it already, no new version")
             return 0
-        audit = {"source": source, "format": imported.format}
+        bullets = _recognised(imported.bullets, state.now)
         published = publish_delta(
             state,
-            delta,
+            import_delta(bullets),
             settings,
             kind="import",
-            ids=proposed_ids(imported.bullets),
-            traces=[(source, _DIGEST)],
+            ids=proposed_ids(bullets),
+            traces=[(import_source(bullets), _DIGEST)],
             at=_now(),
             lineage=store.lineage,
-            audit={**audit, "extra": imported.extra} if imported.extra else audit,
+            audit={"source": source, "format": imported.format, "extra": imported.extra},
         )
         commit(prompt, published)
     update = published.update
@@ -88,12 +88,29 @@ def import_(options: Namespace, config: Config) -> int:
     return 0
 
 
+def _recognised(bullets: Sequence[Bullet], now: Standing) -> tuple[Bullet, ...]:
+    """The bullets, each under the key of one that is shown with the same text.
+
+    Most formats have no place for keys, and an export that is merged in again must not come to stand beside itself.
+    """
+    keys = {identity(each.section, each.content): each.key for each in now.bullets if each.key}
+    found = []
+    for each in bullets:
+        name = identity(each.section, each.content)
+        known = each.key or name in now.playbook.records or name not in keys
+        found.append(each if known else replace(each, key=keys[name]))
+    return tuple(found)
+
+
 def _settings(store: Store, config: Config) -> Settings:
     """What the store was learned with, else the configuration's: a version is rebuilt only as it was made."""
     settings, checkpoint = settings_of(config), store.checkpoint()
     if checkpoint is None:
         return settings
-    learned = asdict(msgspec.json.decode(checkpoint, type=Run).settings)
+    try:
+        learned = asdict(msgspec.json.decode(checkpoint, type=Run).settings)
+    except msgspec.DecodeError as error:
+        raise StoreDamaged(store.path / "checkpoint.json", f"it is none ({error})") from error
     return replace(settings, **{name: learned[name] for name in settings.__struct_fields__ if name in learned})
 
 
@@ -113,17 +130,9 @@ def _read(file: str, format: str | None) -> Imported:
         say(f"{file}: {trouble}")
     if len(troubles) > _MOST_TOLD:
         say(f"{file}: and so on, {len(troubles) - _MOST_TOLD:,} more")
-    if not imported.bullets:
+    if not import_delta(imported.bullets).texts:
         raise FormatError(f"{file}: no bullet in it (read as {imported.format}), so nothing was imported")
     return imported
-
-
-def _has(prompt: PromptStore, state: PromptState, source: str, bullets: tuple[Bullet, ...]) -> bool:
-    """Whether this very import was made before and all of it still shows; its counts may have been folded since."""
-    if prompt.find([source])[0] is None:
-        return False
-    kept = {fact.bullet for fact in import_delta(bullets).texts}
-    return kept <= {bullet.bullet for bullet in state.now.bullets}
 
 
 def _now() -> str:

@@ -7,13 +7,14 @@ from argparse import Namespace
 from collections.abc import Sequence
 from difflib import unified_diff
 from pathlib import Path
+from typing import Any
 
-import msgspec
 from msgspec import UNSET
 
 from operators.text import render
-from operators.values import Bullet, VersionKind
+from operators.values import Bullet
 from operators.wire import encode
+from stream.commands.merged import merged
 from stream.commands.output import existing, put
 from stream.config import Config
 from stream.formats import FormatError, write
@@ -68,40 +69,12 @@ def _written(prompt: PromptStore, version: int | None, format: str, previous: by
     return data if not data or data.endswith(b"\n") else data + b"\n"
 
 
-class _Made(msgspec.Struct):
-    """What of a log entry tells where a file's extras come from."""
-
-    version: int
-    kind: VersionKind
-    audit: dict[str, object] = {}
-
-
-_made = msgspec.json.Decoder(_Made)
-
-
-def _extra(prompt: PromptStore, format: str, version: int) -> dict[str, object]:
-    """What the newest import of this format held besides bullets, so that an export gives it back.
-
-    A rollback brings back what its version had.
-    """
-    known: list[tuple[int, dict[str, object]]] = [(0, {})]
-    for entry in prompt.entries():
-        if b'"import"' not in entry and b'"rollback"' not in entry:  # hardly one of them is, and they are long
-            continue
-        made = _made.decode(entry)
-        if made.version > version:
-            break
-        if made.kind == "import" and made.audit.get("format") == format:
-            extra = made.audit.get("extra")
-            known.append((made.version, extra if isinstance(extra, dict) else {}))
-        elif made.kind == "rollback":
-            known.append((made.version, next(extra for at, extra in reversed(known) if at <= _to(made))))
-    return known[-1][1]
-
-
-def _to(rollback: _Made) -> int:
-    to = rollback.audit.get("to")
-    return to if isinstance(to, int) else 0
+def _extra(prompt: PromptStore, format: str, version: int) -> dict[str, Any]:
+    """What the newest import of this format held besides bullets, so that an export gives it back."""
+    for each in reversed(merged(prompt, version)):
+        if each.audit.get("format") == format:
+            return each.audit.get("extra") or {}
+    return {}
 
 
 def history(options: Namespace, config: Config) -> int:

@@ -32,11 +32,17 @@ from operators import (
     Text,
     Trace,
     Vote,
+    Window,
+    Windows,
     apply,
+    groups,
     identity,
     merge,
+    scan,
     shown,
     union,
+    votes_of,
+    window_seed,
 )
 
 PROMPTS, LESSONS, WINDOW, CHUNK = 100, 20, 50, 1_000
@@ -131,6 +137,58 @@ def _raw(chunks: list[list[Trace]]) -> float:
             if len(window) == WINDOW:
                 windows[trace.prompt] = []
     return time.process_time() - started
+
+
+def operators_alone(count: int = 200_000, seed: int = 0) -> float:
+    """CPU seconds of the operators that the goal names and no others: window, reflect, shuffle, scan, apply.
+
+    Each group's insights become facts as they are: no curator is asked, no version is made.
+    """
+    traces, reflections = stream(count, seed)
+    chunks = [traces[start : start + CHUNK] for start in range(0, count, CHUNK)]
+    method = ZeroCost(reflections)
+    opened: dict[str, int] = {}
+    playbooks: dict[str, Playbook] = {}
+
+    def assign(prompt: str) -> tuple[int, int]:
+        opened[prompt] = opened.get(prompt, 0) + 1
+        return opened[prompt], WINDOW
+
+    def close(window: Window) -> None:
+        deltas = []
+        for group in groups(len(window.reflections), window_seed(seed, window.prompt, window.number)):
+            texts, evidence = set(), set()
+            for index in group:
+                for insight in window.reflections[index].insights:
+                    bullet = identity(insight.section, insight.content)
+                    texts.add(Text(bullet, False, insight.content, insight.section, ""))
+                    each = window.reflections[index]
+                    evidence.add(Evidence(bullet, each.trace, insight.number, each.session))
+            deltas.append(Delta(frozenset(texts), frozenset(evidence)))
+        votes = Delta(votes=votes_of(window.reflections))
+        delta = merge(scan(deltas, merge).value, votes)
+        playbooks[window.prompt] = apply(playbooks.get(window.prompt) or Playbook(), delta)
+
+    gc.collect()
+    gc.freeze()
+    started = time.process_time()
+    windows = Windows(assign)
+    for chunk in chunks:
+        parts: dict[str, list[Trace]] = {}
+        for trace in chunk:
+            parts.setdefault(trace.prompt, []).append(trace)
+        for prompt, mine in parts.items():
+            for window, part in windows.add(prompt, mine, 0.0):
+                window.reflections += [method.reflect(trace, ()) for trace in part]
+                if window.cause is not None:
+                    close(window)
+    for window in windows.close_all():
+        close(window)
+    seconds = time.process_time() - started
+    gc.unfreeze()
+    counted = sum(bullet.helpful for playbook in playbooks.values() for bullet in shown(playbook).values())
+    assert counted > 0.99 * count
+    return seconds
 
 
 class ApplyCost(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""``import`` and ``rollback``: what becomes a version, what it holds, and that a round trip through the store is one."""
+"""``import`` and ``rollback``: what becomes a version, what it holds, and what comes back out of the store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from stream.formats import read
+from stream.formats import FORMATS, read
 from tests.stream.logs import Log
 from tests.stream.running import Ran, tracecomb
 
@@ -62,7 +62,7 @@ FILES: dict[str, tuple[str, str]] = {
     "markdown": ("markdown", f"# Book\n\n## Strategies\n\n- {LESSON}\n"),
     "our-markdown": (
         "markdown",
-        f"By hand.\n\n<!-- tracecomb:begin -->\n\n## Strategies\n\n- {LESSON}\n\n<!-- tracecomb:end -->\n\n- not this\n",
+        f"By hand.\n\n<!-- tracecomb:begin -->\n\n## S\n\n- {LESSON}\n\n<!-- tracecomb:end -->\n\n- not this\n",
     ),
     "skillbook": ("skillbook", json.dumps(SKILLBOOK)),
     "old-skillbook": (
@@ -144,7 +144,7 @@ class TestImportOfEachFormat:
         ]
         if format not in ("json", "skillbook"):  # ours says where it came from; a skillbook gets counts
             assert back.extra == before.extra
-        merge(out, f"{at}2").succeeded()
+        merge(out, Path(f"{at}2")).succeeded()
         assert newest(Path(f"{at}2"))["text"] == newest(at)["text"]
         assert merge(out, at).text == "p: version 1 has all of it already, no new version\n"
 
@@ -172,28 +172,43 @@ class TestImport:
 
     def test_it_merges_and_keeps_ids_that_are_free(self, tmp_path: Path, store: Path) -> None:
         before = ids(newest(store, PROMPT))
-        taken, known = sorted(before.values())[0], next(iter(before))
+        taken = min(before.values())
         file = tmp_path / "book.txt"
         file.write_text(
             f"## COMMON MISTAKES TO AVOID\n[{taken}] helpful=3 harmful=0 :: New under an id that is taken\n"
             "[err-09000] helpful=0 harmful=1 :: New under an id that is free\n"
-            f"[err-00500] helpful=7 harmful=0 :: {known}\n"
         )
         merge(file, store, prompt=PROMPT).succeeded()
-        update = newest(store, PROMPT)
-        after = ids(update)
+        after = ids(newest(store, PROMPT))
         assert {content: after[content] for content in before} == before
+        assert len(after) == len(before) + 2
         assert after["New under an id that is free"] == "err-09000"
-        assert after["New under an id that is taken"] not in (taken, "err-09000")
-        assert len(after) == len(before) + 2 + (0 if after.get(known) == before[known] else 1)
+        assert after["New under an id that is taken"] not in {*before.values(), "err-09000"}
         # What is learned later goes on after the highest number.
         log = Log(count=40, seed=3, prompts=1, bare=True).write(tmp_path / "more.jsonl")
         tracecomb("replay", log, "--at", store, "--batch-size", "10").succeeded()
-        later = ids(newest(store, PROMPT))
-        fresh = [id for content, id in later.items() if content not in after]
+        update = newest(store, PROMPT)
+        fresh = [each["id"] for each in update["bullets"] if each["id"] not in after.values()]
         assert fresh
         assert all(int(id.rpartition("-")[2]) > 9000 for id in fresh)
-        assert len(set(later.values())) == len(later)
+        assert len({each["id"] for each in update["bullets"]}) == len(update["bullets"])
+
+    @pytest.mark.parametrize("format", FORMATS)
+    def test_an_export_that_was_edited_is_merged_in_again(self, tmp_path: Path, store: Path, format: str) -> None:
+        before = newest(store, PROMPT)
+        out = tracecomb("export", PROMPT, "--format", format, "--at", store).succeeded().text
+        edited = out.replace("put right", "mended", 1)
+        assert edited != out
+        file = tmp_path / "out"
+        # A key in the file makes it another wording of the same lesson, of which the smallest is shown.
+        for text, new in ((out, 0), (edited, format != "json")):
+            file.write_text(text)
+            merge(file, store, "--format", format, prompt=PROMPT).succeeded()
+            update = newest(store, PROMPT)
+            assert len(update["bullets"]) == len(before["bullets"]) + new
+            known = {each["bullet"]: each["id"] for each in update["bullets"]}
+            assert {each["bullet"]: each["id"] for each in before["bullets"]}.items() <= known.items()
+            assert "no new version" in merge(file, store, "--format", format, prompt=PROMPT).succeeded().text
 
     def test_counts_of_two_imports_add_up_and_of_one_do_not(self, tmp_path: Path, at: Path) -> None:
         first, second = tmp_path / "1.txt", tmp_path / "2.txt"
@@ -213,7 +228,7 @@ class TestImport:
         tracecomb("rollback", "p", "--to", "0", "--at", at).succeeded()
         assert newest(at)["bullets"] == []
         assert merge(file, at).succeeded().text.startswith("p: version 3 has 2 bullets, 2 bullets of ")
-        assert ids(newest(at)) == {"a lesson": "oth-00001", "another": "oth-00002"}
+        assert ids(newest(at)) == {"a lesson": "misc-00001", "another": "misc-00002"}
 
     def test_from_stdin(self, at: Path) -> None:
         text = "## OTHERS\n[o-00001] helpful=2 harmful=0 :: a lesson\n"
@@ -244,6 +259,7 @@ class TestImport:
             ('{"steps": []}\n{"steps": []}', "JSON lines are trace logs, which `tracecomb replay` reads"),
             ('{"operations": []}', "no bullet in it (read as ace-json), so nothing was imported"),
             ("\0\xff", "not a text file"),
+            ("- ...\n- !\n", "no bullet in it (read as markdown), so nothing was imported"),
         ],
     )
     def test_what_is_no_playbook(self, tmp_path: Path, at: Path, text: str, told: str) -> None:
@@ -312,13 +328,13 @@ class TestRollback:
         tracecomb("rollback", PROMPT, "--to", "1", "--at", store).succeeded()
         log = Log(count=60, seed=8, prompts=1, bare=True).write(tmp_path / "more.jsonl")
         tracecomb("replay", log, "--at", store, "--batch-size", "10").succeeded()
-        old, new = ids(before), ids(newest(store, PROMPT))
-        learned_again = old.keys() & new.keys()
-        assert learned_again
-        assert {content: new[content] for content in learned_again} == {
-            content: old[content] for content in learned_again
-        }
-        assert {id for content, id in new.items() if content not in old}.isdisjoint(old.values())
+        old, new = (
+            {each["bullet"]: each["id"] for each in update["bullets"]} for update in (before, newest(store, PROMPT))
+        )
+        assert old.keys() & new.keys()
+        assert {bullet: new[bullet] for bullet in old.keys() & new.keys()}.items() <= old.items()
+        assert new.keys() - old.keys()
+        assert {id for bullet, id in new.items() if bullet not in old}.isdisjoint(old.values())
 
     def test_the_same_log_teaches_nothing_after_it(self, store: Path, tmp_path: Path) -> None:
         tracecomb("rollback", PROMPT, "--to", "0", "--at", store).succeeded()
