@@ -843,9 +843,7 @@ async def test_a_straggler_that_no_method_can_reflect_is_rejected() -> None:
     gates, shelf, clock = Gates(), Shelf(), Clock()
     method = Scripted(reflector=stuck(gates, "t1"))
     fallback = Scripted(reflector=fails)
-    async with learner(
-        method, shelf, size=2, straggler_deadline=DEADLINE, fallback=fallback, clock=clock
-    ) as learning:
+    async with learner(method, shelf, size=2, straggler_deadline=DEADLINE, fallback=fallback, clock=clock) as learning:
         await learning.feed([trace(1), trace(2)])
         await late(learning, clock)
         await shelf.reaches(1)
@@ -871,11 +869,13 @@ async def test_many_stragglers_are_all_published_once() -> None:
     gates, shelf, clock = Gates(), Shelf(), Clock()
     names = [f"t{at}" for at in range(0, 20, 2)]
     method = Scripted(reflector=stuck(gates, *names))
-    async with learner(method, shelf, size=3, straggler_deadline=DEADLINE, in_flight=2, clock=clock) as learning:
-        async with ticking(learning, clock):
-            for at in range(20):
-                await learning.feed([trace(at, f"lesson {at}")])
-            await learning.drain()
+    async with (
+        learner(method, shelf, size=3, straggler_deadline=DEADLINE, in_flight=2, clock=clock) as learning,
+        ticking(learning, clock),
+    ):
+        for at in range(20):
+            await learning.feed([trace(at, f"lesson {at}")])
+        await learning.drain()
     published = [id for p in shelf.of() for id, _ in p.entry.traces]
     assert sorted(published) == sorted(f"t{at}" for at in range(20))
     assert [p.entry.window for p in shelf.of()] == list(range(1, len(shelf.of()) + 1))

@@ -235,24 +235,27 @@ def rejects(root: Path) -> list[dict[str, Any]]:
 class Late:
     """The model-free method behind a connection that takes its time, other every time.
 
-    :param seed: of the delays; they go up to two milliseconds.
+    :param seed: of the delays.
+    :param longest: in seconds; with 0 only the order of answers changes.
     """
 
     name = "model-free"
     reduces = False
 
-    def __init__(self, seed: int, method: Any = None) -> None:
+    def __init__(self, seed: int, method: Any = None, *, longest: float = 0.002) -> None:
         self._method = method or ModelFree()
         self._source = random.Random(seed)
+        self._longest = longest
         self.reduces = self._method.reduces
 
     def _later(self, value: Any) -> Any:
-        delay = self._source.choice((None, 0.0, 0.0005, 0.002))
-        if delay is None:
+        turns = self._source.choice((0, 0, 1, 2, 9))
+        if not turns:
             return value
 
         async def answer() -> Any:
-            await anyio.sleep(delay)
+            for _ in range(turns):
+                await anyio.sleep(self._longest * self._source.choice((0, 0.3, 1)) / turns)
             return value
 
         return answer()

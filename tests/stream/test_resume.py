@@ -128,14 +128,21 @@ def test_stopped_again_and_again(tmp_path_factory: pytest.TempPathFactory, data:
     )
     path = log.write(tmp_path / "log")
     size = data.draw(st.integers(1, 9))
+    methods: list[Callable[[int], Any]] = [
+        lambda _: None,
+        lambda _: Overloaded(),
+        lambda seed: Late(seed, longest=0),
+        lambda seed: Late(seed, Overloaded(), longest=0),
+    ]
+    method = data.draw(st.sampled_from(methods))
     learning = {"open_traces": data.draw(st.integers(1, 40)), "fold_every": data.draw(st.integers(3, 5))}
-    replay(tmp_path / "whole", path, size, learning=learning)
+    replay(tmp_path / "whole", path, size, learning=learning, method=method(0))
     root = tmp_path / "stopped"
-    for _ in range(data.draw(st.integers(1, 4))):
-        disk = Stopping(data.draw(st.integers(0, 300)))
-        if not crashes(root, path, disk, size, learning=learning, chunk=data.draw(st.integers(1, 64))):
+    for number in range(data.draw(st.integers(1, 4))):
+        disk, chunk = Stopping(data.draw(st.integers(0, 300))), data.draw(st.integers(1, 64))
+        if not crashes(root, path, disk, size, learning=learning, chunk=chunk, method=method(number)):
             break
-    take_up(root, path, size, learning=learning, chunk=data.draw(st.integers(1, 64)))
+    take_up(root, path, size, learning=learning, chunk=data.draw(st.integers(1, 64)), method=method(9))
     assert_same(root, tmp_path / "whole")
     assert learned(root) == log.ids()
 

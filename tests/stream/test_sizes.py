@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from operators.controller import BatchSizes
 from operators.overload import Load
@@ -84,6 +87,37 @@ def test_an_auto_run_that_is_stopped_again_and_again_can_be_repeated_at_once(
         replay(again, path, "auto", recorded=root, learning=learning, controller=QUICK, chunk=7)
         assert_same(root, again, stats=False)
         assert sizes_in(again) == sizes_in(root)
+
+
+@given(
+    log=st.builds(
+        Log,
+        count=st.integers(1, 120),
+        seed=st.integers(0, 999),
+        prompts=st.integers(1, 12),
+        repeats=st.integers(0, 150),
+        conflicts=st.integers(0, 100),
+        bare=st.just(True),
+    ),
+    stops=st.lists(st.integers(1, 12), max_size=6),
+    bound=st.integers(1, 40),
+    seed=st.integers(0, 999),
+)
+def test_whatever_auto_chose_can_be_repeated(
+    tmp_path_factory: pytest.TempPathFactory, log: Log, stops: list[int], bound: int, seed: int
+) -> None:
+    tmp_path = tmp_path_factory.mktemp("auto")
+    path, auto, again = log.write(tmp_path / "log"), tmp_path / "auto", tmp_path / "again"
+    options: dict[str, Any] = {"learning": {"open_traces": bound}, "controller": QUICK}
+    for number, most in enumerate(stops):
+        late = Late(seed + number, longest=0)
+        if not crashes(auto, path, Versions(most), "auto", method=late, chunk=1 + number * 9, **options):
+            break
+    take_up(auto, path, "auto", method=Late(seed, longest=0), **options)
+    assert learned(auto) == log.ids()
+    replay(again, path, "auto", recorded=auto, **options)
+    again.joinpath("checkpoint.json").write_bytes(auto.joinpath("checkpoint.json").read_bytes())
+    assert_same(auto, again, stats=False)
 
 
 def test_sizes_vary_in_an_auto_run(tmp_path: Path) -> None:
