@@ -1,7 +1,7 @@
 """Reflect: one reflection a trace, started as the trace arrives, in order whatever order they complete in.
 
-A reflection that is a plain value costs no task. One that fails is done by the fallback method instead, and a trace that
-not even that can reflect is handed on as rejected: none is dropped.
+A reflection that is a plain value costs no task. One that fails is done by the fallback method instead, and a trace
+that not even that can reflect is handed on as rejected: none is dropped.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class PromptState(Struct, frozen=True):
 
 
 def base_for(state: PromptState, window: int, max_staleness: int) -> Standing:
-    """The standing that window ``window`` is curated on, once ``state`` holds windows up to ``window - 1 - max_staleness``.
+    """The standing to curate window ``window`` on, once ``state`` holds windows up to ``window - 1 - max_staleness``.
 
     It is the newest that holds no later window, and not older than the newest rollback: that one drops all before it.
     """

@@ -68,7 +68,7 @@ def report(
         "",
         "## Engine",
         "",
-        "Traces a second on one core: decoded 1 kB traces, 100 prompts, windows of 50, chunks of 1,000 of mixed prompts;",
+        "Traces a second on one core: decoded 1 kB traces, 100 prompts, windows of 50, chunks of 1,000, mixed prompts;",
         "a zero-cost reflector (one vote a trace, one insight in ten, out of 20 lessons a prompt). *Operators* are",
         "those that the goal of 300,000 names: window, reflect, shuffle, scan, apply. *Learner* is all that a replay",
         "or the service runs: those, cited curation, carrying, caps, folding, and a version with its text. Medians of",
