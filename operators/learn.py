@@ -191,16 +191,25 @@ def _already_kept(due: Iterable[Carried], base: Standing) -> tuple[Delta, list[G
     given = [carried.given for carried in due]
     if not given or not base.bullets:
         return EMPTY, given
-    texts = Texts([bullet.content for bullet in base.bullets])
+    said = Texts([bullet.content for bullet in base.bullets])
     rest: list[Given] = []
+    texts: set[Text] = set()
     evidence: set[Evidence] = set()
     for one in given:
-        at = texts.same_as(one.insight.content)
+        at = said.same_as(one.insight.content)
         if at is None:
             rest.append(one)
         else:
-            evidence.add(Evidence(base.bullets[at].bullet, one.trace, one.insight.number, one.session))
-    return Delta(evidence=frozenset(evidence)), rest
+            bullet = base.bullets[at].bullet
+            texts.update(_worded_as(bullet, base))
+            evidence.add(Evidence(bullet, one.trace, one.insight.number, one.session))
+    return Delta(texts=frozenset(texts), evidence=frozenset(evidence)), rest
+
+
+def _worded_as(bullet: str, base: Standing) -> list[Text]:
+    """The text of a bullet of the base, to go with new evidence for it: since then it may have been forgotten."""
+    record = base.playbook.records.get(bullet)
+    return [] if record is None or record.text is None else [record.text]
 
 
 def _fates(tables: Sequence[Sequence[Given]], checked: Sequence[Checked]) -> dict[Key, Status]:
@@ -251,6 +260,7 @@ def _enter_raw(raw: Sequence[Given], base: Standing, delta: Delta) -> Delta:
             said.append(content)
         else:
             bullet = bullets[at]
+            texts.update(_worded_as(bullet, base))
         evidence.add(Evidence(bullet, given.trace, insight.number, given.session))
     return Delta(texts=frozenset(texts), evidence=frozenset(evidence))
 

@@ -48,7 +48,7 @@ class Successor(NamedTuple):
 
 
 class Record(Struct, frozen=True):
-    """What is known of one bullet but for its open evidence and votes; ``cover`` is the newest removal of folded facts."""
+    """What is known of one bullet but for open evidence and votes; ``cover`` is the newest removal of folded facts."""
 
     text: Text | None = None
     counts: frozenset[Count] = frozenset()

@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import structlog
 
+from stream.atomic import Disk
 from stream.cli import main
 from tests.conftest import ROOT
 
@@ -53,15 +55,25 @@ class Ran(NamedTuple):
         return lines[0]
 
 
-def tracecomb(*arguments: str | Path, stdin: bytes = b"") -> Ran:
-    """Run a command in this process."""
+class Terminal(io.TextIOWrapper):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def tracecomb(*arguments: str | Path, stdin: bytes = b"", terminal: bool = False) -> Ran:
+    """Run a command in this process, without waiting for the device.
+
+    :param terminal: stdout is a terminal.
+    """
     before = sys.stdin, sys.stdout, sys.stderr
     out, err = io.BytesIO(), io.StringIO()
     sys.stdin = io.TextIOWrapper(io.BytesIO(stdin), "utf-8")
-    sys.stdout = io.TextIOWrapper(out, "utf-8", write_through=True)
+    sys.stdout = (Terminal if terminal else io.TextIOWrapper)(out, "utf-8", write_through=True)
     sys.stderr = err
     try:
-        with logs_as_before():
+        with logs_as_before(), patch.object(Disk, "sync", lambda disk, fd: None):
             code = main([str(each) for each in arguments])
         return Ran(code, out.getvalue(), err.getvalue())
     finally:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import shutil
 import stat
-import subprocess
 import threading
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +16,7 @@ import pytest
 from stream.commands.output import existing, put
 from stream.formats import FORMATS, read
 from tests.stream.logs import Log
-from tests.stream.running import PYTHON, environment, shell, tracecomb
+from tests.stream.running import shell, tracecomb
 
 NAMED = tuple(f"err-{number:05}" for number in range(1, 6))
 LOG = Log(count=120, prompts=2, named=NAMED, bare=True)
@@ -115,26 +112,10 @@ class TestShow:
         tracecomb("import", book, "--prompt", "p", "--at", tmp_path / "s").succeeded()
         assert lesson in tracecomb("show", "p", "--at", tmp_path / "s").succeeded().text
         for command in ("show p", "diff p 0 1"):
-            seen = on_terminal(*command.split(), cwd=tmp_path, at=tmp_path / "s")
+            seen = tracecomb(*command.split(), "--at", tmp_path / "s", terminal=True).succeeded().text
             plain = re.sub("\x1b\\[(3[0-9]|0)m", "", seen)
             assert "\\x1b[2J\\x1b]0;title\\x07 rm -rf \\u202egnp.exe" in plain
             assert set(plain) & {"\x1b", "\x07", "\u202e"} == set()
-
-
-def on_terminal(*arguments: str, cwd: Path, at: Path, **more: str) -> str:
-    """What a command shows on a terminal."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [*PYTHON, *arguments, "--at", str(at)], cwd=cwd, env=environment(more), stdout=theirs, stdin=subprocess.DEVNULL
-    ) as running:
-        os.close(theirs)
-        seen = bytearray()
-        with suppress(OSError):  # EIO: the last of the other side is closed
-            while block := os.read(ours, 65536):
-                seen += block
-    os.close(ours)
-    assert running.returncode == 0
-    return seen.decode().replace("\r\n", "\n")
 
 
 class TestHistory:
@@ -184,10 +165,13 @@ class TestDiff:
         assert "helpful=" not in tracecomb("diff", PROMPT, "0", "3", "--at", at).succeeded().text
         assert "helpful=" in tracecomb("diff", PROMPT, "0", "3", "--counts", "--at", at).succeeded().text
 
-    def test_colours_on_a_terminal_only(self, at: Path, tmp_path: Path) -> None:
-        assert b"\x1b" not in tracecomb("diff", PROMPT, "0", "1", "--at", at).out
-        assert "\x1b[32m+[err-" in on_terminal("diff", PROMPT, "0", "1", cwd=tmp_path, at=at)
-        assert "\x1b" not in on_terminal("diff", PROMPT, "0", "1", cwd=tmp_path, at=at, NO_COLOR="1")
+    def test_colours_on_a_terminal_only(self, at: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        command = ("diff", PROMPT, "0", "1", "--at", at)
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        assert "\x1b" not in tracecomb(*command).succeeded().text
+        assert "\x1b[32m+[err-" in tracecomb(*command, terminal=True).succeeded().text
+        monkeypatch.setenv("NO_COLOR", "1")
+        assert "\x1b" not in tracecomb(*command, terminal=True).succeeded().text
 
 
 class TestExport:
@@ -282,8 +266,8 @@ class TestExport:
         assert stat.S_ISFIFO(pipe.stat().st_mode)
         ran = shell(f"tracecomb export {PROMPT} --at {at} -o /dev/stdout | cat", tmp_path)
         assert (ran.code, ran.out) == (0, shown(at, "ace"))
-        ran = shell(f"tracecomb export {PROMPT} --at {at} -o /dev/full", tmp_path)
-        assert (ran.code, ran.err) == (1, "tracecomb: /dev/full: No space left on device\n")
+        error = tracecomb("export", PROMPT, "--at", at, "-o", "/dev/full").failed(1)
+        assert error == "tracecomb: /dev/full: No space left on device"
         assert stat.S_ISCHR(Path("/dev/full").stat().st_mode)
 
 
