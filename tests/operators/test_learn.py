@@ -390,7 +390,7 @@ def test_a_raw_insight_that_says_what_the_base_says_is_its_evidence() -> None:
     base = standing("a b c")
     learning = enter_all(4, [Carried(Given(Insight(1, "OTHERS", "A b c!"), "t9"), 9)], base)
     assert learning.extra.evidence == {Evidence(name_of("a b c"), "t9", 1, "")}
-    assert not learning.extra.texts
+    assert learning.extra.texts == {Text(name_of("a b c"), False, "a b c", "OTHERS", "")}, "it may be forgotten since"
 
 
 def test_the_end_of_a_replay_lets_everything_carried_enter_in_one_empty_window() -> None:
