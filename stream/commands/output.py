@@ -27,7 +27,7 @@ def put(path: Path, data: bytes) -> None:
     """
     try:
         mode = path.stat().st_mode if path.exists() else None
-        if True:
+        if mode is None or stat.S_ISREG(mode):
             _replace(Path(os.path.realpath(path)), data, mode)
         else:
             with path.open("wb") as file:

@@ -258,12 +258,14 @@ class TestExport:
         pipe = tmp_path / "pipe"
         os.mkfifo(pipe)
         taken: list[bytes] = []
-        reader = threading.Thread(target=lambda: taken.append(pipe.read_bytes()))
+        reader = threading.Thread(target=lambda: taken.append(pipe.read_bytes()), daemon=True)
         reader.start()
         tracecomb("export", PROMPT, "-o", pipe, "--at", at).succeeded()
+        assert stat.S_ISFIFO(
+            pipe.stat().st_mode
+        )  # first of all, or what follows would be done to the machine's devices
         reader.join()
         assert taken == [shown(at, "ace")]
-        assert stat.S_ISFIFO(pipe.stat().st_mode)
         ran = shell(f"tracecomb export {PROMPT} --at {at} -o /dev/stdout | cat", tmp_path)
         assert (ran.code, ran.out) == (0, shown(at, "ace"))
         error = tracecomb("export", PROMPT, "--at", at, "-o", "/dev/full").failed(1)
