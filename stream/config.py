@@ -94,6 +94,14 @@ class Learning(_Table, frozen=True):
     open_traces: _Count = 20_000
     fan_in: Annotated[int, _whole(2, 10_000)] = 50
 
+    def __post_init__(self) -> None:
+        """Refuse to fold more often than bases in flight allow.
+
+        :raises ValueError: naming the key first.
+        """
+        if self.fold_every <= self.max_staleness + 1:
+            raise ValueError(f"fold_every: must be over max_staleness + 1, which is {self.max_staleness + 1}")
+
 
 class Controller(_Table, frozen=True):
     """``[controller]``: how the batch size is chosen.

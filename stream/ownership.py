@@ -51,9 +51,11 @@ class Found(NamedTuple):
 
 def main() -> None:
     """Run the command, if its packages are its own."""
-    check()
-    from stream.cli import main as run
-
+    try:
+        check()
+        from stream.cli import main as run
+    except KeyboardInterrupt:  # the imports take long enough to be interrupted
+        sys.exit(130)
     sys.exit(run())
 
 

@@ -8,6 +8,7 @@ from msgspec.structs import asdict
 
 from operators.wire import encode
 from stream.store import Store
+from stream.storeerrors import StoreDamaged
 
 SCHEMA = 1
 
@@ -56,6 +57,20 @@ class Run(Struct, frozen=True):
 _runs = msgspec.json.Decoder(Run)
 
 
+def last(store: Store) -> Run | None:
+    """The run that the store's checkpoint tells of; None before the first.
+
+    :raises StoreDamaged: when the checkpoint cannot be read.
+    """
+    data = store.checkpoint()
+    if data is None:
+        return None
+    try:
+        return _runs.decode(data)
+    except msgspec.MsgspecError as error:
+        raise StoreDamaged(store.path / "checkpoint.json", f"it is none ({error})") from error
+
+
 def begin(store: Store, settings: RunSettings, *, go_on: bool) -> tuple[Run, bool]:
     """Take up the store's unfinished run, or begin its next.
 
@@ -63,8 +78,7 @@ def begin(store: Store, settings: RunSettings, *, go_on: bool) -> tuple[Run, boo
     :return: the run, and whether it was begun before.
     :raises SettingsChanged: when the settings are others and ``go_on`` is not set.
     """
-    data = store.checkpoint()
-    before = None if data is None else _runs.decode(data)
+    before = last(store)
     if before is not None:
         then, now = asdict(before.settings), asdict(settings)
         changed = [(name, then[name], now[name]) for name in now if then[name] != now[name]]

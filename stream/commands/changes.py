@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
 from msgspec.structs import asdict, replace
 
 from operators.identity import identity
@@ -21,10 +20,10 @@ from stream.commands.merged import merged
 from stream.config import Config
 from stream.formats import FormatError, Imported, read
 from stream.replay import settings_of
-from stream.runs import Run
+from stream.runs import last
 from stream.states import commit, newest, state_at
 from stream.store import Store
-from stream.storeerrors import StoreDamaged, UnknownPrompt
+from stream.storeerrors import UnknownPrompt
 from stream.terminal import counted, line, say
 
 _DIGEST = bytes(8).hex()
@@ -104,13 +103,10 @@ def _recognised(bullets: Sequence[Bullet], now: Standing) -> tuple[Bullet, ...]:
 
 def _settings(store: Store, config: Config) -> Settings:
     """What the store was learned with, else the configuration's: a version is rebuilt only as it was made."""
-    settings, checkpoint = settings_of(config), store.checkpoint()
-    if checkpoint is None:
+    settings, run = settings_of(config), last(store)
+    if run is None:
         return settings
-    try:
-        learned = asdict(msgspec.json.decode(checkpoint, type=Run).settings)
-    except msgspec.DecodeError as error:
-        raise StoreDamaged(store.path / "checkpoint.json", f"it is none ({error})") from error
+    learned = asdict(run.settings)
     return replace(settings, **{name: learned[name] for name in settings.__struct_fields__ if name in learned})
 
 

@@ -265,6 +265,12 @@ def test_a_false_duplicate_is_not_believed_beyond_the_half() -> None:
     assert checked.status.count(DROPPED) <= 3
 
 
+def test_a_false_duplicate_is_no_evidence_for_what_it_is_said_to_repeat() -> None:
+    checked = check(DISTINCT, answer(add("keep things clean", 1), Drop((2,), "duplicate", 1)), NOTHING)
+    assert checked.status[1] is DROPPED
+    assert {fact.trace for fact in checked.delta.evidence} == {"t1"}
+
+
 @pytest.mark.parametrize("first", [1, 2])
 def test_two_that_each_repeat_the_other_are_never_both_lost(first: int) -> None:
     second = 3 - first
