@@ -74,7 +74,7 @@ def check(given: Sequence[Given], curation: Curation, base: Standing) -> Checked
         cites = [n for n in dict.fromkeys(operation.cites) if 1 <= n <= len(given)]
         if not cites:
             texts = texts or Texts([each.insight.content for each in given])
-            cites = [index + 1 for index in texts.related_to(_said(operation, known))]
+            cites = [index + 1 for index in texts.covered_by(_said(operation, known))]
         target, why = _target(operation, known) if cites else (None, "covers nothing that was given")
         if why:
             refused.append(Refused(operation, why))

@@ -22,7 +22,7 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     :param rejected: [id, reason] of those of them that could not be reflected.
     :param ids: display ids given, as (identity, id).
     :param folded: whether old facts were folded after the delta was applied.
-    :param max_staleness: of the learner that made it: what it kept and folded depends on it, and runs may change it.
+    :param max_staleness: and ``fold_after``: the settings it was made with, for a version is rebuilt as it was made.
     :param snapshot: the whole state after this version, now and then, and where the delta alone cannot say it.
     """
 
@@ -45,6 +45,7 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     quarantined: tuple[Quarantined, ...] = ()
     folded: bool = False
     max_staleness: int = 1
+    fold_after: int = 50
     audit: dict[str, Any] = field(default_factory=dict)
     snapshot: Snapshot | None = None
     stats: dict[str, Any] = field(default_factory=dict)

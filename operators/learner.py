@@ -156,7 +156,7 @@ class Learner:
         if deadline is not None:
             for window, lane in list(self._awaited.items()):
                 if now - window.closed >= deadline:
-                    del self._awaited[window]
+                    self._awaited.pop(window, None)
                     await self._let_go(lane, window)
         for window in self._windows.overdue(now):
             await self._close(self._lanes[window.prompt], window)

@@ -12,7 +12,7 @@ from operators.identity import normalise
 SAME = 90.0
 """Similarity (0 to 100, in the order of words) from which two texts count as one lesson; ACE merges at 0.90."""
 RELATED = 75.0
-"""Similarity (0 to 100, of shared words) from which an operation without citations covers an insight."""
+"""Similarity (0 to 100, of shared words) from which texts may be about one thing."""
 
 # Words that turn a lesson into another one though almost every letter is the same.
 _HARD = re.compile(
@@ -59,7 +59,20 @@ class Texts:
         return None
 
     def related_to(self, text: str) -> list[int]:
-        """The indexes of all texts that ``text`` plausibly covers."""
+        """The indexes of all texts that share words with ``text``, however few words one of them has."""
         wanted = normalise(text)
         found = process.extract(wanted, self._normal, scorer=fuzz.token_set_ratio, score_cutoff=RELATED, limit=None)
         return sorted(int(index) for _, _, index in found)
+
+    def covered_by(self, text: str) -> list[int]:
+        """The indexes of all texts that ``text`` plausibly covers: related ones of which it says over half the words.
+
+        Else a text as general as "the tool" would cover all that speak of a tool.
+        """
+        said = set(normalise(text).split())
+        found = []
+        for index in self.related_to(text):
+            words = set(self._normal[index].split())
+            if 2 * len(words & said) > len(words):
+                found.append(index)
+        return found

@@ -20,7 +20,7 @@ from operators.playbook import Playbook, Record
 from operators.settings import Settings
 from operators.settle import settle
 from operators.snapshot import dump, load, with_ids
-from operators.state import Carried, PromptState, Quarantined, Standing, Step, stand
+from operators.state import PromptState, Quarantined, Standing, Step, stand
 from operators.text import display_number, order, render
 from operators.values import Bullet, Learned, Update, VersionKind
 from operators.view import recounted, removal, shown
@@ -190,7 +190,9 @@ def _publish(
         step = None
     elif folds:
         anchor = stand(state, Standing(window=window), settings.max_staleness)[0].playbook
-        folded = _fold(playbook, anchor, window - settings.max_staleness, state.carried, settings)
+        owing = {each.given.trace for each in state.carried}
+        oldest = window - settings.max_staleness
+        folded = fold(playbook, anchor, oldest, after=settings.fold_after, carried=owing)
         if folded is not playbook:
             playbook, step = folded, None
     now = Standing(version, window, playbook, bullets, step, text)
@@ -228,23 +230,12 @@ def _publish(
         quarantined=quarantined,
         folded=folds,
         max_staleness=settings.max_staleness,
+        fold_after=settings.fold_after,
         audit=dict(audit or {}),
         snapshot=snapshot,
         stats=update.stats,
     )
     return Published(after, update, entry)
-
-
-def _fold(
-    playbook: Playbook, anchor: Playbook, window: int, carried: Sequence[Carried], settings: Settings
-) -> Playbook:
-    return fold(
-        playbook,
-        anchor,
-        window,
-        after=settings.fold_after,
-        carried={each.given.trace for each in carried},
-    )
 
 
 def _touched(delta: Delta) -> set[str]:
@@ -290,7 +281,7 @@ def _digits(display: str) -> int:
     return int(digits) if digits else 0
 
 
-def advance(state: PromptState, entry: Entry, settings: Settings) -> PromptState:
+def advance(state: PromptState, entry: Entry) -> PromptState:
     """The state after one more entry of the log: how any version is rebuilt."""
     if entry.snapshot is not None:
         return load(entry.snapshot)
@@ -298,7 +289,9 @@ def advance(state: PromptState, entry: Entry, settings: Settings) -> PromptState
     step: Step | None = Step(entry.delta, entry.ids)
     if entry.folded:
         anchor = stand(state, Standing(window=entry.window), entry.max_staleness)[0].playbook
-        playbook = _fold(playbook, anchor, entry.window - entry.max_staleness, entry.carried, settings)
+        owing = {each.given.trace for each in entry.carried}
+        oldest = entry.window - entry.max_staleness
+        playbook = fold(playbook, anchor, oldest, after=entry.fold_after, carried=owing)
         step = None
     now = Standing(entry.version, entry.window, playbook, tuple(order(shown(playbook).values())), step)
     return PromptState(

@@ -242,7 +242,7 @@ class Replay:
             if done is None or done.start_version == prompt.version:
                 known = state.now
             else:
-                known = state_at(prompt, done.start_version, self.settings).now
+                known = state_at(prompt, done.start_version).now
             self._started[state.prompt] = known
 
         def bullets_of(version: int) -> Sequence[Bullet]:

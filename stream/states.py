@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import msgspec
 
 from operators.entry import Entry
-from operators.settings import Settings
 from operators.snapshot import Snapshot, dump, load
 from operators.state import PromptState
 from operators.values import Update
@@ -40,7 +39,7 @@ def entries(prompt: PromptStore, after: int = 0) -> Iterator[Entry]:
         yield _entries.decode(line)
 
 
-def state_at(prompt: PromptStore, version: int, settings: Settings) -> PromptState:
+def state_at(prompt: PromptStore, version: int) -> PromptState:
     """The state as it was at one version, rebuilt from the newest snapshot before it and the deltas since.
 
     :raises UnknownVersion: when there is no such version.
@@ -51,7 +50,7 @@ def state_at(prompt: PromptStore, version: int, settings: Settings) -> PromptSta
     for entry in entries(prompt):
         if entry.version > version:
             break
-        state = advance(state, entry, settings)
+        state = advance(state, entry)
     return state
 
 

@@ -38,7 +38,7 @@ def rollback(options: Namespace, config: Config) -> int:
         if prompt.version == 0:
             raise UnknownPrompt(store.path, options.prompt)
         published = publish_rollback(
-            newest(prompt), state_at(prompt, options.to, settings), settings, at=_now(), lineage=store.lineage
+            newest(prompt), state_at(prompt, options.to), settings, at=_now(), lineage=store.lineage
         )
         commit(prompt, published)
     update = published.update

@@ -418,7 +418,9 @@ def test_an_idle_prompt_lets_what_it_carries_enter_after_max_wait() -> None:
     async def run() -> None:
         shelf, clock = Shelf(), Clock()
         async with learner(Scripted(leaves_all), shelf, size=2, clock=clock, max_wait=60.0) as learning:
-            await learning.feed([trace(1, "a b"), trace(2, "c d")])
+            await learning.feed([trace(1, "a b")])
+            clock.now += 30
+            await learning.feed([trace(2, "c d")])
             clock.now += 59
             await learning.tick()
             assert len(shelf.of()) == 1

@@ -284,6 +284,7 @@ def test_the_same_bytes_at_any_speed_and_in_any_chunks(
         "seed": seed,
         "token_budget": 30,
         "fan_in": 2,
+        "support_traces": 1 + seed % 2,
     }
 
     async def work(gates: Gates | None, chunks: Sequence[int], sink: bool) -> Shelf:
@@ -831,6 +832,8 @@ async def test_a_straggler_that_is_late_twice_is_reflected_without_a_model() -> 
         await learning.feed([trace(3)])
         await late(learning, clock)
         await shelf.reaches(2)
+        await settle()
+        assert gates.waiting == []  # nobody pays for its answer any longer
         await learning.drain()
     assert [[id for id, _ in p.entry.traces] for p in shelf.of()] == [["t2"], ["t1", "t3"]]
     assert len(shelf.of()[1].update.bullets) == 1

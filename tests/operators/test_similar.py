@@ -96,6 +96,15 @@ def test_related_texts_share_their_words() -> None:
     assert texts.related_to("") == []
 
 
+def test_a_text_covers_those_of_which_it_says_over_half_the_words() -> None:
+    texts = Texts(["pass amounts in cents to refund", "call search before refund", "Feed a dog.", ""])
+    assert texts.covered_by("pass all amounts in cents") == [0]
+    assert texts.covered_by("refund") == []
+    assert texts.covered_by("call search") == []
+    assert texts.covered_by("feed the dog and call search before refund") == [1, 2]
+    assert texts.covered_by("") == []
+
+
 words = st.text(alphabet="abc `0_'’.né\n", max_size=30)
 
 

@@ -275,7 +275,7 @@ def test_what_a_guard_refuses_is_split_along_the_tree_and_quarantined_alone() ->
     assert contents(made.update.bullets) == ["a b", "c d", "e f"]
     assert [each.delta for each in made.state.quarantined] == [parts[2]]
     assert made.entry.quarantined == made.state.quarantined
-    assert dump(advance(NEW, made.entry, SETTINGS)) == dump(made.state)
+    assert dump(advance(NEW, made.entry)) == dump(made.state)
     assert window(made.state, EMPTY).state.quarantined == made.state.quarantined
 
 
@@ -420,7 +420,7 @@ class History:
         self.reloaded = load(msgspec.json.decode(encode(dump(again.state)), type=Snapshot))
         entry = msgspec.json.decode(encode(made.entry), type=Entry)
         assert entry == made.entry
-        self.rebuilt = advance(self.rebuilt, entry, self.settings)
+        self.rebuilt = advance(self.rebuilt, entry)
 
     def learning(self, base: Standing, number: int) -> Learning:
         rng = self.rng
@@ -479,7 +479,7 @@ def histories(draw: st.DrawFn) -> History:
 def test_the_log_rebuilds_every_version(history: History) -> None:
     state = NEW
     for published in history.log:
-        state = advance(state, msgspec.json.decode(encode(published.entry), type=Entry), history.settings)
+        state = advance(state, msgspec.json.decode(encode(published.entry), type=Entry))
         assert dump(state) == dump(published.state)
         assert state.now.bullets == published.update.bullets
         assert encode(dump(state)) == encode(dump(published.state))
@@ -573,11 +573,10 @@ def test_the_log_rebuilds_versions_of_runs_with_another_staleness() -> None:
     history.settings = Settings(max_staleness=0, fold_every=5)
     for _ in range(6):
         history.event("window")
-    for settings in (Settings(), Settings(max_staleness=3)):
-        state = NEW
-        for published in history.log:
-            state = advance(state, msgspec.json.decode(encode(published.entry), type=Entry), settings)
-            assert encode(dump(state)) == encode(dump(published.state))
+    state = NEW
+    for published in history.log:
+        state = advance(state, msgspec.json.decode(encode(published.entry), type=Entry))
+        assert encode(dump(state)) == encode(dump(published.state))
 
 
 @pytest.mark.parametrize("staleness", [0, 1, 3])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import random
+import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,6 +71,7 @@ def replay(
     method: Any = None,
     recorded: Path | None = None,
     go_on: bool = False,
+    clock: Callable[[], float] = time.monotonic,
     progress: Callable[[Tally], None] = lambda tally: None,
     **tables: dict[str, Any],
 ) -> Tally:
@@ -91,9 +93,23 @@ def replay(
             recorded=sizes,
             go_on=go_on,
             method=method,
+            clock=clock,
             progress=progress,
         )
         return anyio.run(run.run)
+
+
+def erratic(seed: int) -> Callable[[], float]:
+    """A clock that goes now slowly, now fast, and always forward."""
+    source = random.Random(seed)
+    now = 0.0
+
+    def tell() -> float:
+        nonlocal now
+        now += source.choice((1e-4, 1e-2, 1.0))
+        return now
+
+    return tell
 
 
 class Versions(Stopping):

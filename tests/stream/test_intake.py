@@ -139,6 +139,22 @@ def test_a_new_trace_before_those_that_were_done(tmp_path: Path, size: int) -> N
     assert ids[:size] == [f"d{number}" for number in range(size)][: len(ids)]
 
 
+def test_new_traces_of_others_that_make_the_bound_close_what_was_done_in_parts(tmp_path: Path) -> None:
+    # The four traces of a's one window come to lie in two, which must not count: its next is the second.
+    done = [trace(f"a{number}", prompt="a") for number in range(4)]
+    others = (
+        [trace("x", prompt=f"x{number}") for number in range(5)],
+        [trace("y", prompt=f"y{number}") for number in range(5)],
+    )
+    more = [trace(f"b{number}", prompt="a") for number in range(5)]
+    root, bound = tmp_path / "store", {"open_traces": 6}
+    assert crashes(root, write(tmp_path / "log", *done), Versions(1), 4, learning=bound)
+    replay(root, write(tmp_path / "log", *done[:2], *others[0], *done[2:], *others[1], *more), 4, learning=bound)
+    found = learned(root)
+    assert found["a"] == [f"a{number}" for number in range(4)] + [f"b{number}" for number in range(5)]
+    assert len(found) == 11
+
+
 def test_traces_done_before_a_crash_count_as_known(tmp_path: Path) -> None:
     log = Log(count=40, prompts=1)
     path, root = log.write(tmp_path / "log"), tmp_path / "store"
