@@ -133,9 +133,12 @@ class Learner:
         while self._unpublished > self._settings.open_traces:
             await self._next()
 
-    async def pass_over(self, prompt: str) -> None:
-        """Count a trace whose window made its version before a crash, so that other windows close as they did then."""
-        self._windows.pass_over(prompt, self._clock())
+    async def pass_over(self, prompt: str, traces: Callable[[int], int | None]) -> None:
+        """Count a trace whose window made its version before a crash, so that other windows close as they did then.
+
+        :param traces: how many traces the prompt's window of a number closed with then.
+        """
+        self._windows.pass_over(prompt, self._clock(), traces)
         await self._close_over_bound()
 
     def resume(self, prompt: str, window: int) -> None:

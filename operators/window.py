@@ -18,6 +18,7 @@ class Window:
         "cause",
         "closed",
         "first",
+        "least",
         "number",
         "opened",
         "plain",
@@ -41,6 +42,7 @@ class Window:
         self.waiting = 0  # how many of them are not there yet
         self.closed = 0.0
         self.seen = 0
+        self.least = 0  # how many traces it must hold before the bound may close it
         self.cause: Cause | None = None
 
 
@@ -101,9 +103,16 @@ class Windows:
             self._took(window, len(part))
             yield window, part
 
-    def pass_over(self, prompt: str, now: float) -> Window:
-        """Count a trace whose window made its version before a crash, as if it were added."""
-        window = self._open.get(prompt) or self._opened(prompt, now, self._arrived)
+    def pass_over(self, prompt: str, now: float, traces: Callable[[int], int | None]) -> Window:
+        """Count a trace whose window made its version before a crash, as if it were added.
+
+        :param traces: how many traces the window of a number closed with then. Sizes may be others now, and so may what
+            is open, but the bound does not close a window before it holds as many.
+        """
+        window = self._open.get(prompt)
+        if window is None:
+            window = self._opened(prompt, now, self._arrived)
+            window.least = traces(window.number) or 0
         self._took(window, 1)
         return window
 
@@ -111,11 +120,18 @@ class Windows:
         """Close and return the window with the oldest first trace if too many traces are open."""
         if self._bound is None or self._held <= self._bound:
             return None
-        while self._oldest:
-            window = heappop(self._oldest)[2]
-            if window.cause is None:
-                return self._closed(window, "bound")
-        return None
+        passed_by = []
+        found = None
+        while self._oldest and found is None:
+            entry = heappop(self._oldest)
+            window = entry[2]
+            if window.cause is None and window.seen >= window.least:
+                found = self._closed(window, "bound")
+            elif window.cause is None:
+                passed_by.append(entry)
+        for entry in passed_by:
+            heappush(self._oldest, entry)
+        return found
 
     def room(self) -> int | None:
         """How many traces may be added before the bound can close a window; None for any number."""

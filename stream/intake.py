@@ -86,7 +86,7 @@ class Intake:
                 done = self.done(prompt)
                 if done is not None and done.is_next(each.trace.id):
                     await self._feed(batch)
-                    await self._learner.pass_over(prompt)
+                    await self._learner.pass_over(prompt, done.size)
                 continue
             key = prompt, each.trace.id
             twin = self.under_way.get(key)

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -911,15 +911,20 @@ def test_a_killed_run_that_is_resumed_ends_with_the_same_bytes(
         with suppress(BaseExceptionGroup):  # the sink's error, where there were so many versions
             await learn_all(Scripted(saturated(1)), traces, [3], shelf=shelf, **fields)
             return shelf
+
+        def held_by(prompt: str) -> Callable[[int], int | None]:
+            return lambda window: counts.get((prompt, window))
+
         again = Shelf()
         again.versions, again.states = shelf.versions, shelf.states
         done = {(p.update.prompt, id) for p in shelf.versions for id, _ in p.entry.traces}
+        counts = {(p.update.prompt, p.entry.window): len(p.entry.traces) for p in shelf.versions}
         async with learner(Scripted(saturated(1)), again, **fields) as learning:
             for prompt in {p.update.prompt for p in shelf.versions}:
                 learning.resume(prompt, 0)
             for one in traces:
                 if (one.prompt, one.id) in done:
-                    await learning.pass_over(one.prompt)
+                    await learning.pass_over(one.prompt, held_by(one.prompt))
                 else:
                     await learning.feed([one])
             await learning.drain()
@@ -937,7 +942,7 @@ async def test_a_log_that_is_another_one_begins_a_window_of_its_own() -> None:
     assert len(shelf.of()) == 1
     async with learner(Scripted(), shelf, size=3) as learning:
         learning.resume("p", 0)
-        await learning.pass_over("p")
+        await learning.pass_over("p", {1: 3}.get)
         learning.begin_anew("p")
         await learning.feed([trace(at) for at in range(10, 13)])
         assert [p.entry.window for p in shelf.of()] == [1, 2]

@@ -138,16 +138,29 @@ def test_windows_that_closed_by_size_are_not_closed_again() -> None:
 
 def test_what_is_passed_over_counts_and_holds_no_trace() -> None:
     windows = Windows(Deal(2), bound=10)
-    first = windows.pass_over("p", 0.0)
+    first = windows.pass_over("p", 0.0, {1: 2}.get)
     assert (first.number, first.cause, windows.held) == (1, None, 1)
-    assert windows.pass_over("p", 0.0).cause == "size"
+    assert windows.pass_over("p", 0.0, {1: 2}.get).cause == "size"
     assert (first.traces, windows.held) == ([], 0)
-    assert windows.pass_over("p", 0.0).number == 2
+    assert windows.pass_over("p", 0.0, {1: 2}.get).number == 2
+
+
+def test_the_bound_does_not_close_what_is_passed_over_before_it_holds_what_it_held() -> None:
+    # After a crash an automatic size may be larger than before, so more is open than when the window closed.
+    windows = Windows(Deal(9), bound=2)
+    first = windows.pass_over("p", 0.0, {1: 2}.get)
+    take(windows, traces(1, 2, 3, prompt="q"))
+    closed = windows.over_bound()
+    assert closed is not None
+    assert closed.prompt == "q"
+    windows.pass_over("p", 0.0, {1: 2}.get)
+    take(windows, traces(4, prompt="r"))
+    assert windows.over_bound() is first
 
 
 def test_a_discarded_window_was_never_opened() -> None:
     windows = Windows(Deal(5), bound=2)
-    windows.pass_over("p", 0.0)
+    windows.pass_over("p", 0.0, {1: 2}.get)
     windows.discard("p")
     windows.discard("q")
     assert windows.held == 0

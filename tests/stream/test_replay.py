@@ -261,6 +261,18 @@ def test_too_many_bad_lines_stop_the_run(
     assert len(rejects(root)) == bad
 
 
+def test_too_many_bad_lines_while_calls_are_under_way(tmp_path: Path) -> None:
+    log = Log(count=60, prompts=3)
+    lines = [*(log.line(number) for number in range(50)), b"bad", b"bad", b"bad"]
+    path, root = write(tmp_path / "log", *lines, *(log.line(number) for number in range(50, 60))), tmp_path / "store"
+    for number in range(3):
+        with pytest.raises(TooManyRejects):
+            replay(root, path, 4, chunk=8, method=Late(number), rejects={"run": 3})
+    replay(root, path, 4, method=Late(4), rejects={"run": 4})
+    replay(tmp_path / "whole", path, 4, rejects={"run": 4})
+    assert_same(root, tmp_path / "whole")
+
+
 def test_bad_lines_below_the_limits_do_not_stop_the_run(tmp_path: Path) -> None:
     log = Log(count=1000, prompts=1, bare=True)
     bad = [b"not JSON %d" % number for number in range(250)]

@@ -12,8 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.entry import Entry
+from operators.imports import import_delta
+from operators.settings import Settings
+from operators.state import PromptState
+from operators.values import Bullet
+from operators.version import publish_delta, publish_rollback
 from stream.resume import Done
-from tests.stream.crashing import Stopping
+from stream.states import commit, entries, newest, state_at
+from stream.store import Store
+from tests.stream.crashing import Stopping, Unsynced
 from tests.stream.logs import Log
 from tests.stream.replaying import (
     Late,
@@ -199,6 +206,32 @@ def held(log: Log, lines: list[bytes], after: list[bytes]) -> set[str]:
     """The ids of a log's traces that are among ``after``."""
     there = set(after)
     return {log.id(number) for number, line in enumerate(lines) if line in there}
+
+
+@pytest.mark.parametrize("kind", ["rollback", "import"])
+def test_a_person_changes_a_prompt_between_crash_and_resumption(tmp_path: Path, kind: str) -> None:
+    log = Log(count=80, prompts=3, **ODD)
+    path = log.write(tmp_path / "log")
+    for number in (1, 4, 9, 14):
+        root = tmp_path / str(number)
+        assert crashes(root, path, Versions(number), 4, learning=SMALL)
+        with Store.open(root, write=True, disk=Unsynced()) as store:
+            for name in store.prompts():
+                state = newest(store.prompt(name))
+                if kind == "rollback":
+                    made = publish_rollback(state, PromptState(name), Settings(), at="2026-03-01T00:00:00Z")
+                else:
+                    bullets = (Bullet("x-00001", "OTHERS", "what a person knows"),)
+                    made = publish_delta(state, import_delta(bullets), Settings(), kind="import")
+                commit(store.prompt(name), made)
+        replay(root, path, 4, learning=SMALL)
+        assert learned(root) == log.ids()
+        with Store.open(root, write=False) as store:
+            for name in store.prompts():
+                found = list(entries(store.prompt(name)))
+                assert [each.version for each in found] == list(range(1, len(found) + 1))
+                assert state_at(store.prompt(name), len(found)).now == newest(store.prompt(name)).now
+        assert replay(root, path, 4, learning=SMALL).updates == 0
 
 
 def entry(version: int, window: int, run: int, *ids: str) -> Entry:

@@ -131,6 +131,29 @@ def test_sizes_vary_in_an_auto_run(tmp_path: Path) -> None:
     assert len({size for sizes in sizes_in(tmp_path / "store").values() for size in sizes[:-1]}) >= 3
 
 
+@pytest.mark.parametrize(
+    "kept",
+    [
+        b"",
+        b"\xff",
+        b"[]",
+        b'{"prompts": {"\xff": {}}}',
+        b'{"prompts": {"shop/0": {"clamp": -5}}}',
+        b'{"prompts": {"shop/0": {"clamp": 3, "recent": [[1, 2, 3, 4, 5]], "settling": -1, "given": -9}}}',
+        b'{"sizes": {"candidates": [2, 4, 8], "size": 1000000, "profiling": false}}',
+        b'{"sizes": {"candidates": [2, 4, 8], "samples": [[4, -1.0], [3, 1.0]], "missed": [9], "profiling": true}}',
+    ],
+)
+def test_whatever_is_kept_of_the_controller_sizes_stay_within_the_candidates(tmp_path: Path, kept: bytes) -> None:
+    log = Log(count=100, prompts=2)
+    path, root = log.write(tmp_path / "log"), tmp_path / "store"
+    assert crashes(root, path, Versions(1), "auto", controller=QUICK)
+    (root / "controller.json").write_bytes(kept)
+    replay(root, path, "auto", controller=QUICK)
+    assert learned(root) == log.ids()
+    assert all(2 <= size <= 8 for sizes in sizes_in(root).values() for size in sizes[:-1])
+
+
 def test_a_repeated_run_can_be_stopped_too(tmp_path: Path) -> None:
     path = Log(count=120, prompts=3, repeats=50).write(tmp_path / "log")
     auto = tmp_path / "auto"
