@@ -215,7 +215,7 @@ def _loop(failed: Attempt, calls: list[Attempt]) -> list[tuple[str, Lesson]]:
 def _feedback(trace: Trace) -> tuple[Key, str]:
     feedback = trace.outcome.feedback
     task = f' (task: "{plain(trace.task, _TASK)}")' if trace.task.strip() else ""
-    return Key("", "", mask(feedback)), f'Avoid what a failed run was told: "{plain(feedback, _FEEDBACK)}"{task}'
+    return Key("", "", mask(feedback)), f'A run failed: "{plain(feedback, _FEEDBACK)}"{task}'
 
 
 def _errors(trace: Trace, made: list[Attempt]) -> dict[str, set[str]]:

@@ -30,7 +30,7 @@ from stream.controllerfile import Controller, keep_controller, kept_controller
 from stream.intake import Intake, Tally
 from stream.records import Bad, Found, Record, Skipped
 from stream.rejects import RejectRecord
-from stream.runs import RunSettings, begin, finish
+from stream.runs import RunSettings, begin, finish, last, note
 from stream.sizes import AutoSizes, RecordedSizes, ResumedSizes
 from stream.states import commit, entries, newest, state_at, update_of
 from stream.store import Store
@@ -134,6 +134,7 @@ class Replay:
             counters=self.settings.counters,
         )
         self._run, self.resumed = begin(store, run, go_on=go_on)
+        self._noted = last(store) == self._run
         self.sizes: Sizes
         if recorded is not None:
             # What earlier runs closed here is behind: the recorded windows are numbered as ours are.
@@ -183,7 +184,8 @@ class Replay:
                 self._progress(self.tally)
             await learner.drain()
         self._keep_controller()
-        finish(self._store, self._run)
+        if self._noted:
+            finish(self._store, self._run)
         return self.tally
 
     def _sort(self, chunk: Sequence[Record]) -> list[Found]:
@@ -191,7 +193,7 @@ class Replay:
         for record in chunk:
             if isinstance(record, Skipped):
                 self.tally.skipped.append((record.file, record.reason))
-                log.warning("file skipped", file=record.file, reason=record.reason)
+                log.info("file skipped", file=record.file, reason=record.reason)
                 continue
             self._lines += 1
             if isinstance(record, Found):
@@ -255,6 +257,9 @@ class Replay:
 
     async def _publish(self, published: Published) -> None:
         """Make a version durable, then tell what became of its traces."""
+        if not self._noted:
+            note(self._store, self._run)
+            self._noted = True
         rejected = tuple((id, _writable(reason)) for id, reason in published.entry.rejected)
         entry = replace(published.entry, run=self._run.number, rejected=rejected)
         prompt = self._store.prompt(entry.prompt)

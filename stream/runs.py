@@ -74,6 +74,9 @@ def last(store: Store) -> Run | None:
 def begin(store: Store, settings: RunSettings, *, go_on: bool) -> tuple[Run, bool]:
     """Take up the store's unfinished run, or begin its next.
 
+    One that follows a finished run of the same settings is noted only when it learns something (:func:`note`): the same
+    log once more leaves the store as it was, also for a run that was killed just as it had finished.
+
     :param go_on: learn on with other settings than before; an unfinished run is closed as it stands.
     :return: the run, and whether it was begun before.
     :raises SettingsChanged: when the settings are others and ``go_on`` is not set.
@@ -86,9 +89,16 @@ def begin(store: Store, settings: RunSettings, *, go_on: bool) -> tuple[Run, boo
             raise SettingsChanged(changed)
         if not before.finished and not changed:
             return before, True
+        if not changed:
+            return Run(before.number + 1, False, settings), False
     run = Run(1 if before is None else before.number + 1, False, settings)
-    store.write_checkpoint(encode(run))
+    note(store, run)
     return run, False
+
+
+def note(store: Store, run: Run) -> None:
+    """Note that the run is under way, before its first version."""
+    store.write_checkpoint(encode(run))
 
 
 def finish(store: Store, run: Run) -> None:

@@ -169,7 +169,7 @@ def test_feedback_on_a_failed_outcome_is_learned(outcome: Outcome) -> None:
     (insight,) = learn(run(outcome=outcome, task="Refund order 12\nnow"))
     assert insight.section == STRATEGIES
     assert parse_key(insight.key) == Key("", "", "told # times")
-    assert insight.content.startswith('Avoid what a failed run was told: "told ')
+    assert insight.content.startswith('A run failed: "told ')
     assert insight.content.endswith('(task: "Refund order 12 now")')
 
 

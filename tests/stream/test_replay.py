@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -38,6 +39,7 @@ from tests.stream.replaying import (
 )
 from tests.stream.test_intake import trace, write
 
+ROOT = Path(__file__).parents[2]
 ODD: dict[str, Any] = {"repeats": 40, "conflicts": 30, "bad": 40}
 NAMED = tuple(f"err-{number:05}" for number in range(1, 12))
 
@@ -109,7 +111,7 @@ def test_hash_seeds_change_nothing(tmp_path: Path) -> None:
     path = Log(count=150, prompts=2, named=NAMED).write(tmp_path / "log")
     for seed in ("1", "2", "3"):
         command = [sys.executable, "-c", ELSEWHERE, str(tmp_path / seed), str(path)]
-        subprocess.run(command, check=True, env={**os.environ, "PYTHONHASHSEED": seed})
+        subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed})
     assert_same(tmp_path / "1", tmp_path / "2")
     assert_same(tmp_path / "1", tmp_path / "3")
 
@@ -193,14 +195,14 @@ def test_traces_vote_on_what_was_known_when_the_run_began(tmp_path: Path) -> Non
     counts = []
     for number, (chunk, method) in enumerate([(1, None), (3, None), (9, None), (2, Late(1)), (9, Late(2))]):
         at = tmp_path / str(number)
-        subprocess.run(["cp", "-r", str(root), str(at)], check=True)
+        shutil.copytree(root, at)
         replay(at, log, 1, chunk=chunk, method=method)
         counts.append(votes(at))
         if number:
             assert_same(at, tmp_path / "0")
     for number in range(1, len(voters) + 1):
         at = tmp_path / f"stopped-{number}"
-        subprocess.run(["cp", "-r", str(root), str(at)], check=True)
+        shutil.copytree(root, at)
         assert crashes(at, log, Versions(number), 1)
         take_up(at, log, 1, chunk=number)
         assert_same(at, tmp_path / "0")
@@ -230,6 +232,7 @@ def too_many(tmp_path: Path, lines: list[bytes], **limits: float) -> tuple[Path,
     [
         (600, 500, {"share": 0.9}, "500 bad lines in a row, the last at LOG:1100 "),
         (1100, 500, {}, "276 of 1376 lines are bad"),
+        (28, 8, {"after": 36}, "8 of 36 lines are bad"),
         (100, 26, {"after": 100}, "26 of 126 lines are bad"),
         (100, 21, {"after": 1, "share": 0.1, "run": 50}, "12 of 112 lines are bad"),
         (100, 3, {"run": 3}, "3 bad lines in a row, the last at LOG:103 "),
@@ -420,14 +423,14 @@ replay(Path(sys.argv[1]), Path(sys.argv[2]), 2)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(180)
 def test_ten_thousand_prompts_in_one_log(tmp_path: Path) -> None:
     path = tmp_path / "log"
     names = [f"p{number * 7919 % 10_000}" for number in range(20_000)]
     # Each comes back after all others, so no index of ids can stay open.
     write(path, *(pays(f"t{number}", prompt=name) for number, name in enumerate(names)))
-    done = subprocess.run(
-        [sys.executable, "-c", MANY, str(tmp_path / "store"), str(path)], stderr=subprocess.PIPE, text=True, check=False
-    )
+    command = [sys.executable, "-c", MANY, str(tmp_path / "store"), str(path)]
+    done = subprocess.run(command, check=False, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     found = learned(tmp_path / "store")
     assert len(found) == 10_000
@@ -449,5 +452,5 @@ def test_memory_is_flat(tmp_path: Path) -> None:
     for count in (6_000, 24_000):
         path = Log(count=count, prompts=5, bare=True).write(tmp_path / "log")
         command = [sys.executable, "-c", PEAK, str(tmp_path / str(count)), str(path)]
-        peaks.append(int(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout))
+        peaks.append(int(subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE).stdout))
     assert peaks[1] < 1.3 * peaks[0], peaks
