@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import shutil
 import signal
 import sys
 import threading
@@ -15,6 +17,14 @@ from typing import TextIO, cast
 # What moves the cursor, hides text or cannot be encoded: names and lessons come from other people's traces.
 _CONTROLS = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _CONTROLS_IN_TEXT = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def invoked() -> str:
+    """What to write for ``tracecomb`` in a command that a person may paste: the path it was run by, if it needs one."""
+    ran = sys.argv[0]
+    if os.path.basename(ran) == "tracecomb" and shutil.which("tracecomb") is None:
+        return shlex.quote(ran)
+    return "tracecomb"
 
 
 @contextmanager

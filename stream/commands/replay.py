@@ -26,7 +26,7 @@ from stream.replay import Replay, recorded_sizes
 from stream.sizes import AutoSizes, RecordedSizes
 from stream.states import newest
 from stream.store import Store
-from stream.terminal import counted, line, say, visible
+from stream.terminal import counted, invoked, line, say, visible
 
 
 class Learned(NamedTuple):
@@ -168,4 +168,4 @@ def _print(tally: Tally, prompts: dict[str, Learned], at: str | None) -> None:
     if taught:
         most = max(taught, key=lambda name: prompts[name].bullets)
         store = "" if at is None else f" --at {shlex.quote(at)}"
-        line(f"next: tracecomb show{store} {'-- ' if most.startswith('-') else ''}{shlex.quote(most)}")
+        line(f"next: {invoked()} show{store} {'-- ' if most.startswith('-') else ''}{shlex.quote(most)}")

@@ -19,6 +19,7 @@ from rich.text import Text
 from operators.values import Update
 from stream.demo.agents import Done
 from stream.demo.learning import Closed
+from stream.terminal import invoked
 
 _FIRST_ROW, _GROWTH = 30, 1.4
 _BAR = 30
@@ -141,14 +142,14 @@ class Screen:
             out.print(
                 Panel(text, title=f"learned: version {update.version}", title_align="left") if out.is_terminal else text
             )
-        store = shlex.quote(str(at))
+        store, ours = shlex.quote(str(at)), invoked()
         out.print()
         out.print(f"The store is {at}. Look at it with:", markup=False)
         for command in (
-            f"tracecomb show {prompt} --at {store} --format ace",
-            f"tracecomb history {prompt} --at {store}",
-            f"tracecomb diff {prompt} 1 {len(board.windows)} --at {store}",
-            f"tracecomb replay {shlex.quote(str(traces_file(at)))} --at ./again.d     # the same traces, as a log",
+            f"{ours} show {prompt} --at {store} --format ace",
+            f"{ours} history {prompt} --at {store}",
+            f"{ours} diff {prompt} 1 {len(board.windows)} --at {store}",
+            f"{ours} replay {shlex.quote(str(traces_file(at)))} --at ./again.d     # the same traces, as a log",
         ):
             out.print(f"  {command}", markup=False)
 
