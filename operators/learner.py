@@ -36,6 +36,7 @@ class Lane:
         self.rolled_back = 0
         self.running = 0
         self.publishing = False
+        self.broken = False
         self.active = now
         self._changed: anyio.Event | None = None
         self.stood: dict[int, float] = {}  # when the last windows' versions were there, for what is based on them
@@ -244,6 +245,9 @@ class Learner:
     async def _aggregate_in_turn(self, lane: Lane, window: Window, asked: Asked | None) -> None:
         try:
             await self._aggregate(lane, window, asked)
+        except BaseException:
+            lane.broken = True
+            raise
         finally:
             lane.running -= 1
             if self._progress is not None:
@@ -291,6 +295,8 @@ class Learner:
         self._sizes.closed(window.prompt, number, window.size, len(window.traces), delay, learning.load)
 
     async def _publish(self, lane: Lane, published: Published) -> None:
+        if lane.broken:  # a window is missing, and the error that cost it is on its way to whoever runs the learner
+            await anyio.sleep_forever()
         lane.publishing = True
         try:
             await self._sink(published)

@@ -65,7 +65,8 @@ class Windows:
         self._bound = bound
         self._max_wait = max_wait
         self._open: dict[str, Window] = {}
-        self._oldest: list[tuple[int, str, Window]] = []
+        self._oldest: list[tuple[int, int, Window]] = []  # first, then the order of opening, for no two may tie
+        self._count = 0
         self._held = 0
         self._arrived = 0
 
@@ -160,9 +161,9 @@ class Windows:
         self._open[prompt] = window
         if self._bound is not None:
             if len(self._oldest) > 2 * len(self._open) + 64:  # else windows closed in time would pile up here
-                self._oldest = sorted((each.first, each.prompt, each) for each in self._open.values())
-            else:
-                heappush(self._oldest, (window.first, prompt, window))
+                self._oldest = sorted(each for each in self._oldest if each[2].cause is None)
+            self._count += 1
+            heappush(self._oldest, (window.first, self._count, window))
         return window
 
     def _took(self, window: Window, count: int) -> None:

@@ -38,7 +38,7 @@ def main() -> None:
         progress.update(task, advance=1, description="memory")
         memories = [memory.replay(count // scale) for count in (10_000, 100_000, 1_000_000)]
         progress.update(task, advance=1, description="context overload")
-        results = overload.run(traces=6_000 // scale)
+        results = overload.run(traces=3_000 // scale)
         progress.update(task, advance=1)
     text = report(engines, alone, costs, memories, results)
     print(text)
@@ -109,7 +109,7 @@ def report(
         "10, 20, 50, 100 reflections); half of the reflections hold a lesson of their own, half hold none. *Kept*: in",
         "the playbook at the end. *Curated*: a curator wrote it. *Raw*: entered as it was after three windows. *Junk*:",
         "bullets without a lesson, a lesson. *Waits*: windows from a lesson's trace to its bullet. Calls and input",
-        "tokens are a trace. *Clamp lowered*: the controller had seen 6,000 traces before counting began.",
+        "tokens are a trace. *Clamp lowered*: the controller had seen as many traces before counting began.",
         "",
         "| system | batch | kept | curated | raw | dropped | junk | waits | calls | tokens |",
         "|---|---|---|---|---|---|---|---|---|---|",

@@ -264,7 +264,7 @@ def _count(name: str, log: Log, batch: int, windows: Sequence[Published], method
     )
 
 
-def run(seed: int = 0, traces: int = 6_000) -> list[Result]:
+def run(seed: int = 0, traces: int = 3_000) -> list[Result]:
     """Every system at every batch size on the same reflections."""
     log = Log.of(traces, seed)
     results = []

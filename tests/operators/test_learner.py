@@ -884,6 +884,22 @@ async def test_many_stragglers_are_all_published_once() -> None:
     assert [p.entry.window for p in shelf.of()] == list(range(1, len(shelf.of()) + 1))
 
 
+async def test_nothing_that_is_carried_follows_a_window_that_was_not_published() -> None:
+    async def later(given: Sequence[Given], base: Sequence[Bullet]) -> Curation:
+        return Curation()
+
+    shelf = Shelf(fails_at=2)
+
+    async def learn() -> None:
+        async with learner(Scripted(later), shelf, size=4) as learning:
+            await learning.feed([trace(at, f"lesson {at}") for at in range(7)])
+            await learning.drain()
+
+    with pytest.raises(BaseExceptionGroup):
+        await learn()
+    assert [p.entry.window for p in shelf.of()] == [1]
+
+
 # After a crash
 
 

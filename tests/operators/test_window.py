@@ -158,6 +158,16 @@ def test_the_bound_does_not_close_what_is_passed_over_before_it_holds_what_it_he
     assert windows.over_bound() is first
 
 
+def test_windows_whose_first_traces_tie_close_in_the_order_they_opened() -> None:
+    # A straggler that moves on while a chunk is taken apart is counted at the place of another's first trace.
+    windows = Windows(Deal(9), bound=1)
+    for prompt in "ba":
+        list(windows.add(prompt, traces(1, prompt=prompt), 0.0, [7]))
+    closed = windows.over_bound()
+    assert closed is not None
+    assert closed.prompt == "b"
+
+
 def test_a_discarded_window_was_never_opened() -> None:
     windows = Windows(Deal(5), bound=2)
     windows.pass_over("p", 0.0, {1: 2}.get)

@@ -139,19 +139,6 @@ def crashes(root: Path, paths: Path | Iterable[Path], disk: Disk, size: int | st
     return False
 
 
-def take_up(root: Path, paths: Path | Iterable[Path], size: int | str = 8, **options: Any) -> None:
-    """Replay once more after a crash, and leave the checkpoint of the run that crashed.
-
-    One that crashed past its end is over: what follows is another run, and has nothing to do.
-    """
-    checkpoint = root / "checkpoint.json"
-    before = checkpoint.read_bytes() if checkpoint.exists() else b""
-    tally = replay(root, paths, size, **options)
-    if before and json.loads(before)["finished"]:
-        assert tally.updates == 0, "learned something after the end"
-        checkpoint.write_bytes(before)
-
-
 def crashed(error: BaseException) -> bool:
     """Whether a crash is what an error, or a group of them, is about."""
     if isinstance(error, BaseExceptionGroup):

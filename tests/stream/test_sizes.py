@@ -27,7 +27,6 @@ from tests.stream.replaying import (
     erratic,
     learned,
     replay,
-    take_up,
     versions,
 )
 
@@ -93,14 +92,14 @@ def test_an_auto_run_that_is_stopped_again_and_again_can_be_repeated_at_once(
 @given(
     log=st.builds(
         Log,
-        count=st.integers(1, 100),
+        count=st.integers(1, 50),
         seed=st.integers(0, 999),
         prompts=st.integers(1, 12),
         repeats=st.integers(0, 100),
         conflicts=st.integers(0, 50),
         bare=st.just(True),
     ),
-    stops=st.lists(st.integers(1, 30), max_size=3),
+    stops=st.lists(st.integers(1, 30), max_size=2),
     bound=st.integers(1, 30),
     seed=st.integers(0, 999),
 )
@@ -162,7 +161,7 @@ def test_a_repeated_run_can_be_stopped_too(tmp_path: Path) -> None:
         root = tmp_path / str(number)
         disk = Versions(number)
         assert crashes(root, path, disk, "auto", recorded=auto, controller=QUICK, method=Overloaded())
-        take_up(root, path, "auto", recorded=auto, controller=QUICK, method=Overloaded(), chunk=11)
+        replay(root, path, "auto", recorded=auto, controller=QUICK, method=Overloaded(), chunk=11)
         assert_same(root, auto, stats=False)
 
 
@@ -173,7 +172,7 @@ def test_an_auto_run_stopped_at_every_write(tmp_path: Path) -> None:
         root, again = tmp_path / f"auto-{at}", tmp_path / f"again-{at}"
         if not crashes(root, path, Stopping(at), "auto", controller=QUICK):
             break
-        take_up(root, path, "auto", controller=QUICK)
+        replay(root, path, "auto", controller=QUICK)
         replay(again, path, "auto", recorded=root, controller=QUICK)
         assert_same(root, again, stats=False)
     assert at > 60
