@@ -163,7 +163,7 @@ def test_a_line_of_megabytes() -> None:
         (b'{"a\\u001b": 1}', "an object with the fields a\ufffd: no reader knows it"),
         (b'{"schema": 1, "steps": 4}', "tracecomb: steps is not a list"),
         (b'{"steps": [{"role": "user"}, 5]}', "tracecomb: step 2 is not an object"),
-        (b'{"a":' * 5_000, "nested deeper than 200 levels"),
+        (b'{"a":' * 5_000 + b"1" + b"}" * 5_000, "nested deeper than 200 levels"),
         (b"[" * 201 + b"]" * 201, "nested deeper than 200 levels"),
         (b'{"steps": [{"calls": [{"arguments": %s1%s}]}]}' % (b"[" * 300, b"]" * 300), "nested deeper than 200 levels"),
     ],
