@@ -20,6 +20,8 @@ from operators.values import Bullet, Curation, Given, Reflection, Trace
 from stream.replay import TooManyRejects
 from stream.states import entries
 from stream.store import Store
+from tests.kill.soak import run
+from tests.kill.worker import Job
 from tests.stream.logs import Log
 from tests.stream.replaying import (
     Late,
@@ -453,20 +455,10 @@ def test_ten_thousand_prompts_in_one_log(tmp_path: Path) -> None:
     assert all(len(ids) == 2 for ids in found.values())
 
 
-PEAK = """
-import resource, sys
-from pathlib import Path
-from tests.stream.replaying import replay
-replay(Path(sys.argv[1]), Path(sys.argv[2]), 50)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-"""
-
-
 @pytest.mark.slow
 def test_memory_is_flat(tmp_path: Path) -> None:
     peaks = []
     for count in (6_000, 24_000):
         path = Log(count=count, prompts=5, bare=True).write(tmp_path / "log")
-        command = [sys.executable, "-c", PEAK, str(tmp_path / str(count)), str(path)]
-        peaks.append(int(subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE).stdout))
+        peaks.append(run(Job(store=str(tmp_path / str(count)), logs=[str(path)])).memory)
     assert peaks[1] < 1.3 * peaks[0], peaks
