@@ -100,6 +100,7 @@ def evicted(live: Mapping[str, Bullet], token_budget: int, before: Collection[st
     yielding = sorted(
         (bullet for bullet in live.values() if not bullet.pinned),
         key=lambda bullet: (
+            cost(bullet) <= token_budget,  # one that no budget holds goes first, not after all the others
             bullet.helpful - bullet.harmful,
             not bullet.id if before is None else bullet.bullet not in before,
             display_number(bullet.id),

@@ -100,8 +100,8 @@ class _Taken:
 
 def _take_evidence(pair: Pair, old: Facets, evidence: dict[Pair, Facets], taken: defaultdict[str, _Taken]) -> None:
     """Take what one trace taught of one bullet, unless it has taught more since: one trace is to count once."""
-    now = evidence[pair]
-    if len(now) > len(old):
+    now = evidence.get(pair)
+    if now is None or len(now) > len(old):  # an anchor kept under other settings may be older than the last fold
         return
     del evidence[pair]
     for _, session, bits in now:
@@ -114,8 +114,8 @@ def _take_evidence(pair: Pair, old: Facets, evidence: dict[Pair, Facets], taken:
 
 def _take_vote(pair: Pair, old: int, votes: dict[Pair, int], taken: defaultdict[str, _Taken]) -> None:
     """Take one trace's vote on one bullet, unless it has voted otherwise since."""
-    now = votes[pair]
-    if now & (HELPFUL | HARMFUL) & ~old:
+    now = votes.get(pair)
+    if now is None or now & (HELPFUL | HARMFUL) & ~old:
         return
     del votes[pair]
     helpful, harmful = VOTE_TALLY[now]

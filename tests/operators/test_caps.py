@@ -284,3 +284,9 @@ def test_what_comes_back_is_as_new_as_what_was_never_shown() -> None:
 def test_what_is_pinned_never_yields() -> None:
     bullets = live(bullet("a", 1, 0, 9, pinned=True), bullet("b", 2, 9))
     assert evicted(bullets, 0) == ["b"]
+
+
+def test_a_bullet_that_no_budget_holds_goes_before_all_others() -> None:
+    small = [Bullet(id=f"misc-{n:05}", content=f"lesson {n}", bullet=f"b{n}") for n in range(1, 6)]
+    giant = Bullet(id="misc-00009", content="word " * 5_000, bullet="giant", helpful=99)
+    assert evicted({each.bullet: each for each in [*small, giant]}, 500) == ["giant"]

@@ -275,3 +275,15 @@ def test_a_dead_bullet_that_others_lead_to_in_a_base_in_flight_is_kept() -> None
     assert "b" not in shown(folded)
     again = Delta(evidence=frozenset({Evidence("b", "t9", 1, "s9")}))
     assert shown(apply(folded, again))["b"].content == "b, wording 1"
+
+
+def test_an_anchor_older_than_the_last_fold_folds_nothing_twice() -> None:
+    # Settings that change between runs may keep a state from before a fold.
+    facts = Delta(
+        texts=frozenset({Text("b", False, "lesson", "OTHERS", "")}),
+        evidence=frozenset({Evidence("b", "t", 1, "s")}),
+        votes=frozenset({Vote("b", "t", False)}),
+    )
+    old = apply(Playbook(), facts)
+    once = fold(old, old, 5)
+    assert shown(fold(once, old, 6)) == shown(once) == shown(old)
