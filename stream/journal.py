@@ -23,6 +23,7 @@ Pairs = Sequence[tuple[bytes, bytes]]
 """Keys of ids (16 bytes) with the digests of their content (8 bytes)."""
 
 _TAIL = 4096
+_BLOCK = 1 << 18
 _BATCH = 20_000  # ids inserted at once when an index is built
 
 
@@ -83,6 +84,30 @@ class Journal:
         except BaseException:
             self._distrust()
             raise
+
+    def around(self, length: int) -> tuple[bytes | None, int]:
+        """The last line before ``length`` (None when there is none, or the file is shorter), and how many begin after.
+
+        Lines after are counted to two: an append that nobody accepted leaves one at most.
+        """
+        if self._size() < length:
+            return None, 0
+        with suppress(FileNotFoundError), self._path.open("rb") as file:
+            file.seek(length)
+            rest, beyond = file.read(_BLOCK), 0
+            while rest and beyond < 2:
+                beyond += rest.count(b"\n")
+                rest = file.read(_BLOCK)
+            line, start = b"", length
+            while start > 0 and line.count(b"\n", 0, max(len(line) - 1, 0)) == 0:
+                step = min(_BLOCK, start)
+                start -= step
+                file.seek(start)
+                line = file.read(step) + line
+            if not length:
+                return None, beyond
+            return (line[:-1].rpartition(b"\n")[2] if line.endswith(b"\n") else b""), beyond
+        return None, 0
 
     def cut(self, length: int) -> None:
         """Drop what lies beyond ``length``, which nobody accepted.

@@ -185,8 +185,33 @@ class PromptStore:
             self._snapshot = saved.state if saved is not None else None
         elif self._directory.exists():
             self._access.check_writer()
+            self._check_beyond(length)
             self._clean(length)
         self._settled = True
+
+    def _check_beyond(self, length: int) -> None:
+        """See that what cleaning would remove is one unfinished version, and not what another state had committed.
+
+        :raises StoreDamaged: when the state is missing, is an older one, or belongs to another log.
+        """
+        advice = "put the prompt's own newest state.json back, or move the directory away"
+        last, beyond = self._log.around(length)
+        if last is not None:
+            try:
+                fits = _entry(last).version == self._version
+            except ValueError:
+                fits = False
+            if not fits:
+                raise StoreDamaged(self._directory / STATE, "it does not belong to the log beside it", advice)
+        versions = self._directory / _VERSIONS
+        later = [
+            entry
+            for entry in (os.listdir(versions) if versions.exists() else ())
+            if re.fullmatch(r"\d+\.json", entry) and int(entry[:-5]) > self._version + 1
+        ]
+        if beyond > 1 or later:
+            what = "is missing" if self._version == 0 else f"says version {self._version}"
+            raise StoreDamaged(self._directory / STATE, f"it {what}, though later versions are there", advice)
 
     def _clean(self, length: int) -> None:
         disk, directory = self._access.disk, self._directory

@@ -520,3 +520,39 @@ def test_a_store_that_ended_badly_is_looked_through_when_it_is_opened(root: Path
     abandon(store)
     writer(root).close()
     assert picture(root) == before
+
+
+# A state that is not the prompt's newest
+
+
+@pytest.mark.parametrize("clean", [True, False], ids=["clean end", "unclean end"])
+def test_a_missing_state_deletes_nothing(root: Path, one: Path, clean: bool) -> None:
+    (one / "state.json").unlink()
+    if not clean:
+        (root / "lock").write_text("1")
+    before = picture(one)
+    with pytest.raises(StoreDamaged, match="missing"), writer(root) as store:
+        Commit("p", 1, traces("new", 3)).write(store)
+    assert picture(one) == before
+
+
+def test_an_older_state_deletes_nothing(root: Path, one: Path) -> None:
+    old = (one / "state.json").read_bytes()
+    with writer(root) as store:
+        for version in (4, 5):
+            Commit("p", version, traces(f"t{version}", 5)).write(store)
+    (one / "state.json").write_bytes(old)
+    before = picture(one)
+    with pytest.raises(StoreDamaged, match="later versions"), writer(root) as store:
+        store.prompt("p").find(["t1"])
+    assert picture(one) == before
+
+
+def test_a_state_of_another_store_deletes_nothing(root: Path, one: Path, tmp_path: Path) -> None:
+    with writer(tmp_path / "other") as store:
+        Commit("p", 1, traces("elsewhere", 7)).write(store)
+    (one / "state.json").write_bytes((tmp_path / "other" / "prompts" / "p" / "state.json").read_bytes())
+    before = picture(one)
+    with pytest.raises(StoreDamaged), writer(root) as store:
+        store.prompt("p").find(["t1"])
+    assert picture(one) == before
