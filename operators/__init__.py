@@ -13,6 +13,7 @@ from operators.fit import PowerLaw, fit, plateau
 from operators.fold import fold
 from operators.identity import SECTIONS, identity, normalise, section_key, section_slug
 from operators.imports import import_delta, import_source, proposed_ids
+from operators.lane import WindowLost
 from operators.learn import Learning, enter_all, learn, votes_of
 from operators.learner import Learner
 from operators.method import Method
@@ -116,6 +117,7 @@ __all__ = (
     "VersionKind",
     "Vote",
     "Window",
+    "WindowLost",
     "Windows",
     "advance",
     "apply",

@@ -14,6 +14,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from operators.calls import Calls
+from operators.lane import Lane
 from operators.learn import Asked, ask, enter_all, learn_from
 from operators.method import Method
 from operators.modelfree import ModelFree
@@ -25,33 +26,6 @@ from operators.values import Bullet, Trace
 from operators.version import Published, publish_window
 from operators.when import newest
 from operators.window import Window, Windows
-
-
-class Lane:
-    """One prompt under way."""
-
-    def __init__(self, state: PromptState, now: float) -> None:
-        self.state = state
-        self.opened = state.now.window
-        self.rolled_back = 0
-        self.running = 0
-        self.publishing = False
-        self.broken = False
-        self.active = now
-        self._changed: anyio.Event | None = None
-        self.stood: dict[int, float] = {}  # when the last windows' versions were there, for what is based on them
-
-    async def change(self) -> None:
-        """Wait until the lane moves."""
-        if self._changed is None:
-            self._changed = anyio.Event()
-        await self._changed.wait()
-
-    def move(self) -> None:
-        """Wake all who wait for a change."""
-        if self._changed is not None:
-            self._changed.set()
-            self._changed = None
 
 
 class Learner:
@@ -245,8 +219,10 @@ class Learner:
     async def _aggregate_in_turn(self, lane: Lane, window: Window, asked: Asked | None) -> None:
         try:
             await self._aggregate(lane, window, asked)
-        except BaseException:
-            lane.broken = True
+        except BaseException as error:
+            lane.error = error
+            self._unpublished -= len(window.traces)
+            lane.move()
             raise
         finally:
             lane.running -= 1
@@ -295,8 +271,7 @@ class Learner:
         self._sizes.closed(window.prompt, number, window.size, len(window.traces), delay, learning.load)
 
     async def _publish(self, lane: Lane, published: Published) -> None:
-        if lane.broken:  # a window is missing, and the error that cost it is on its way to whoever runs the learner
-            await anyio.sleep_forever()
+        lane.check()
         lane.publishing = True
         try:
             await self._sink(published)

@@ -23,7 +23,7 @@ def seen(
     :param known: the standing whose ids count.
     :param bullets_of: the bullets of one version; empty when there is no such version.
     """
-    if not known.bullets and not known.version:
+    if not known.version:
         return ()
     ours = trace.lineage == lineage
     if trace.bullets is not None and (ours or trace.lineage is None):

@@ -236,7 +236,7 @@ class Replay:
     def _seen(self, trace: Trace, state: PromptState) -> Sequence[Bullet]:
         """What a trace's agent had read, of what was known when the run began: so it is the same at any speed."""
         known = self._started.get(state.prompt)
-        if known is not None and not known.bullets:
+        if known is not None and not known.version:
             return ()
         prompt = self._store.prompt(state.prompt)
         if known is None:

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from operators.facts import Delta, PersonFact
 from operators.imports import import_delta
+from operators.lane import WindowLost
 from operators.learner import Learner
 from operators.modelfree import ModelFree
 from operators.settings import Settings
@@ -898,6 +899,18 @@ async def test_nothing_that_is_carried_follows_a_window_that_was_not_published()
     with pytest.raises(BaseExceptionGroup):
         await learn()
     assert [p.entry.window for p in shelf.of()] == [1]
+
+
+async def test_who_goes_on_after_a_lost_window_is_told_and_does_not_wait_for_ever() -> None:
+    shelf = Shelf(fails_at=2)
+    async with learner(Scripted(), shelf, size=2) as learning:
+        await learning.feed([trace(1), trace(2)])
+        with pytest.raises(Broken):
+            await learning.feed([trace(3), trace(4)])
+        with pytest.raises(WindowLost, match="'p'"):
+            await learning.amend("p", lambda state: publish_delta(state, Delta(), Settings(), kind="edit"))
+        await learning.feed([trace(5, prompt="q"), trace(6, prompt="q")])
+        assert [(p.update.prompt, p.entry.window) for p in shelf.versions] == [("p", 1), ("q", 1)]
 
 
 # After a crash
