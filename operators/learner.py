@@ -136,6 +136,7 @@ class Learner:
                 if now - window.closed >= deadline:
                     self._awaited.pop(window, None)
                     await self._let_go(lane, window)
+            await self._close_over_bound()  # stragglers count too, and feed waits for what is over the bound
         for window in self._windows.overdue(now):
             await self._close(self._lanes[window.prompt], window)
         max_wait = self._settings.max_wait

@@ -138,16 +138,23 @@ class Windows:
         """How many traces may be added before the bound can close a window; None for any number."""
         return None if self._bound is None else self._bound - self._held
 
-    def overdue(self, now: float) -> list[Window]:
-        """Close and return the windows that have been open for ``max_wait``, oldest first."""
-        if self._max_wait is None:
-            return []
-        late = [window for window in self._open.values() if now - window.opened >= self._max_wait]
-        return [self._closed(window, "time") for window in sorted(late, key=lambda window: window.first)]
+    def overdue(self, now: float) -> Iterator[Window]:
+        """Close the windows that have been open for ``max_wait``, oldest first, each as it is handed out.
 
-    def close_all(self) -> list[Window]:
-        """Close and return all open windows, oldest first."""
-        return [self._closed(window, "drain") for window in sorted(self._open.values(), key=lambda w: w.first)]
+        Who stops half way, as one who is cancelled, leaves the others open.
+        """
+        if self._max_wait is None:
+            return
+        late = [window for window in self._open.values() if now - window.opened >= self._max_wait]
+        for window in sorted(late, key=lambda window: window.first):
+            if window.cause is None:
+                yield self._closed(window, "time")
+
+    def close_all(self) -> Iterator[Window]:
+        """Close all open windows, oldest first, each as it is handed out."""
+        for window in sorted(self._open.values(), key=lambda window: window.first):
+            if window.cause is None:
+                yield self._closed(window, "drain")
 
     def discard(self, prompt: str) -> None:
         """Close the prompt's open window, if there is one, as never opened."""

@@ -74,6 +74,11 @@ class PromptStore:
                 self._settle()
         return self._version
 
+    @property
+    def directory(self) -> Path:
+        """Where the prompt lies."""
+        return self._directory
+
     def state(self) -> bytes | None:
         """The newest version's state; None when there is no version.
 

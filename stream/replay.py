@@ -116,6 +116,7 @@ class Replay:
             lag=2 * (1 + self.settings.max_staleness),
             state=kept.sizes,
         )
+        self._clamps = kept.prompts
         for prompt, overload in kept.prompts.items():
             self.controller.restore(prompt, overload)
         size = config.replay.batch_size
@@ -219,14 +220,15 @@ class Replay:
                 else f"{self._bad} of {self._lines} lines are bad"
             )
             raise TooManyRejects(
-                f"{which}, the last at {bad.file}:{bad.line} ({bad.reason}). What was read before is kept, the bad "
+                f"{which}, the last at {bad.file}:{bad.line} ({bad.reason}). Versions made so far are kept, the bad "
                 f"lines are in {self._store.path / 'rejects.jsonl'}. Is this a trace log? If so, raise the limits "
                 "under [rejects] in the configuration"
             )
 
     def _keep_controller(self) -> None:
         if isinstance(self.sizes, AutoSizes):
-            prompts = {prompt: self.controller.overload(prompt) for prompt in sorted(self.tally.prompts)}
+            met = {prompt: self.controller.overload(prompt) for prompt in self.tally.prompts}
+            prompts = dict(sorted({**self._clamps, **met}.items()))
             keep_controller(self._store, Controller(self.controller.export(), prompts))
 
     def _done_size(self, prompt: str, number: int) -> int | None:

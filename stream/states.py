@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 import msgspec
 
@@ -13,34 +14,43 @@ from operators.values import Update
 from operators.version import Published, advance
 from operators.wire import encode
 from stream.promptstore import PromptStore
-from stream.storeerrors import UnknownVersion
+from stream.storeerrors import StoreDamaged, UnknownVersion
+
+T = TypeVar("T")
 
 _snapshots = msgspec.json.Decoder(Snapshot)
 _updates = msgspec.json.Decoder(Update)
 _entries = msgspec.json.Decoder(Entry)
 
 
+def _decoded(prompt: PromptStore, decoder: msgspec.json.Decoder[T], data: bytes, what: str) -> T:
+    try:
+        return decoder.decode(data)
+    except msgspec.MsgspecError as error:
+        raise StoreDamaged(prompt.directory, f"{what} is not what was written ({error})") from error
+
+
 def newest(prompt: PromptStore) -> PromptState:
     """The state that the prompt's next version starts from."""
     data = prompt.state()
-    return PromptState(prompt.name) if data is None else load(_snapshots.decode(data))
+    return PromptState(prompt.name) if data is None else load(_decoded(prompt, _snapshots, data, "its state"))
 
 
 def update_of(prompt: PromptStore, version: int) -> Update:
     """The update of one version; version 0 shows nothing."""
     if version == 0:
         return Update(prompt.name, 0, 0, "window", False, "", ())
-    return _updates.decode(prompt.update(version))
+    return _decoded(prompt, _updates, prompt.update(version), f"the update of version {version}")
 
 
 def entries(prompt: PromptStore, after: int = 0) -> Iterator[Entry]:
     """The log of the prompt, oldest first."""
     for line in prompt.entries(after):
-        yield _entries.decode(line)
+        yield _decoded(prompt, _entries, line, "an entry of its log")
 
 
 def state_at(prompt: PromptStore, version: int) -> PromptState:
-    """The state as it was at one version, rebuilt from the newest snapshot before it and the deltas since.
+    """The state as it was at one version, rebuilt from its log: deltas, and the snapshots among them.
 
     :raises UnknownVersion: when there is no such version.
     """

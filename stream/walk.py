@@ -60,29 +60,32 @@ def walk(paths: Iterable[str | Path], exclude: Collection[str | Path] = ()) -> I
 
 
 def _entries(path: str, status: os.stat_result, entered: set[tuple[int, int]]) -> Iterator[Entry]:
-    if not stat.S_ISDIR(status.st_mode):
-        yield _file(path, status)
-        return
-    if _place(status) in entered:
-        return
-    entered.add(_place(status))
-    try:
-        names = sorted(name for name in os.listdir(path) if not name.startswith("."))
-    except OSError as error:
-        yield _unreadable(path, error)
-        return
-    for name in names:
-        inner = os.path.join(path, name)
-        try:
-            found = os.stat(inner)
-        except OSError as error:
-            yield _unreadable(inner, error)
+    """The files at and below ``path``, depth first in the order of names, however deep they lie."""
+    waiting: list[tuple[str, os.stat_result | None]] = [(path, status)]
+    while waiting:
+        here, found = waiting.pop()
+        if found is None:
+            try:
+                found = os.stat(here)
+            except OSError as error:
+                yield _unreadable(here, error)
+                continue
+            if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+                # Opening a pipe that nobody writes to would wait for ever.
+                yield Entry(_shown(here), here, reason="not a regular file")
+                continue
+        if not stat.S_ISDIR(found.st_mode):
+            yield _file(here, found)
             continue
-        if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode):
-            yield from _entries(inner, found, entered)
-        else:
-            # Opening a pipe that nobody writes to would wait for ever.
-            yield Entry(_shown(inner), inner, reason="not a regular file")
+        if _place(found) in entered:
+            continue
+        entered.add(_place(found))
+        try:
+            names = sorted((name for name in os.listdir(here) if not name.startswith(".")), reverse=True)
+        except OSError as error:
+            yield _unreadable(here, error)
+            continue
+        waiting.extend((os.path.join(here, name), None) for name in names)
 
 
 def _file(path: str, status: os.stat_result) -> Entry:

@@ -461,7 +461,7 @@ async def test_a_reflection_by_the_fallback_is_marked() -> None:
     async def run() -> None:
         async with learner(Scripted(reflector=fails), Shelf(), size=2) as learning:
             await learning.feed([recovery(1)])
-            window = learning._windows.close_all()[0]
+            window = next(learning._windows.close_all())
             caught.extend(window.reflections)
 
     await run()

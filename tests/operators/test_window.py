@@ -75,7 +75,7 @@ def test_no_size_is_below_one(size: int) -> None:
 def test_nothing_added_opens_nothing() -> None:
     windows = Windows(Deal(3), bound=5)
     assert take(windows, []) == []
-    assert windows.close_all() == []
+    assert list(windows.close_all()) == []
 
 
 def test_prompts_have_windows_of_their_own() -> None:
@@ -91,18 +91,18 @@ def test_a_window_is_overdue_once_it_was_open_for_max_wait() -> None:
     take(windows, traces(1, prompt="b"), now=100.0)
     take(windows, traces(2, prompt="a"), now=104.0)
     take(windows, traces(3, prompt="b"), now=109.0)
-    assert windows.overdue(109.9) == []
+    assert list(windows.overdue(109.9)) == []
     assert [(window.prompt, ids(window), window.cause) for window in windows.overdue(110.0)] == [
         ("b", ["t1", "t3"], "time")
     ]
-    assert windows.overdue(113.9) == []
+    assert list(windows.overdue(113.9)) == []
     assert [window.prompt for window in windows.overdue(200.0)] == ["a"]
 
 
 def test_without_max_wait_nothing_is_overdue() -> None:
     windows = Windows(Deal(9))
     take(windows, traces(1), now=0.0)
-    assert windows.overdue(1e12) == []
+    assert list(windows.overdue(1e12)) == []
 
 
 def test_windows_close_oldest_first() -> None:
@@ -168,13 +168,21 @@ def test_windows_whose_first_traces_tie_close_in_the_order_they_opened() -> None
     assert closed.prompt == "b"
 
 
+def test_who_stops_half_way_leaves_the_other_windows_open() -> None:
+    windows = Windows(Deal(9), max_wait=1.0)
+    for prompt in "ab":
+        take(windows, traces(1, prompt=prompt))
+    assert next(windows.overdue(5.0)).prompt == "a"
+    assert [window.prompt for window in windows.close_all()] == ["b"]
+
+
 def test_a_discarded_window_was_never_opened() -> None:
     windows = Windows(Deal(5), bound=2)
     windows.pass_over("p", 0.0, {1: 2}.get)
     windows.discard("p")
     windows.discard("q")
     assert windows.held == 0
-    assert windows.close_all() == []
+    assert list(windows.close_all()) == []
 
 
 # Chunks

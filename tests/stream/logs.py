@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -154,3 +155,21 @@ def _answer(id: str, number: int) -> str:
 
 def _failure(id: str, error: str) -> str:
     return f'{{"role":"tool","call":"{id}","content":"","error":"{error}"}},'
+
+
+def trace(id: str, task: str = "a task", **fields: Any) -> bytes:
+    """A trace that teaches a lesson of its own; without an id, one that has none."""
+    steps = [
+        {"role": "assistant", "calls": [{"id": "1", "name": "pay", "arguments": {"way": task}}]},
+        {"role": "tool", "call": "1", "error": f"the way {task} is closed for {id}"},
+        {"role": "assistant", "calls": [{"id": "2", "name": "pay", "arguments": {"way": "cash"}}]},
+        {"role": "tool", "call": "2", "content": "paid"},
+    ]
+    value = {"schema": 1, "task": task, "steps": steps, **fields}
+    return json.dumps({"id": id, **value} if id else value).encode()
+
+
+def write(path: Path, *lines: bytes) -> Path:
+    """Write lines to a file, and return its path."""
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    return path

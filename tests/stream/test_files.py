@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import subprocess
 import sys
 import threading
 from collections import Counter
@@ -629,3 +630,20 @@ def test_the_messages_samples(shared: Path) -> None:
         {"location": "San Francisco, CA", "unit": "fahrenheit"}
     ]
     assert len(conversation.trace.steps) == 14
+
+
+def test_folders_may_lie_deeper_than_python_recurses(tmp_path: Path) -> None:
+    (tmp_path / "good.jsonl").write_bytes(dump(own("a")))
+    here = os.getcwd()
+    try:
+        os.chdir(tmp_path)
+        for _ in range(1_500):
+            os.mkdir("d")
+            os.chdir("d")
+    finally:
+        os.chdir(here)
+    try:
+        found = [record for chunk in TraceFiles([tmp_path]) for record in chunk if isinstance(record, Found)]
+        assert [record.trace.id for record in found] == ["a"]
+    finally:
+        subprocess.run(["rm", "-rf", str(tmp_path / "d")], check=True)  # what removes folders for pytest recurses

@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.stream.logs import Log
+from tests.stream.logs import Log, trace, write
 from tests.stream.replaying import Versions, crashes, learned, replay, texts
-
-
-def trace(id: str, task: str = "a task", **fields: Any) -> bytes:
-    """A trace that teaches a lesson of its own."""
-    steps = [
-        {"role": "assistant", "calls": [{"id": "1", "name": "pay", "arguments": {"way": task}}]},
-        {"role": "tool", "call": "1", "error": f"the way {task} is closed for {id}"},
-        {"role": "assistant", "calls": [{"id": "2", "name": "pay", "arguments": {"way": "cash"}}]},
-        {"role": "tool", "call": "2", "content": "paid"},
-    ]
-    value = {"schema": 1, "task": task, "steps": steps, **fields}
-    return json.dumps({"id": id, **value} if id else value).encode()
-
-
-def write(path: Path, *lines: bytes) -> Path:
-    path.write_bytes(b"\n".join(lines) + b"\n")
-    return path
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 512])
