@@ -37,6 +37,8 @@ class Learner:
     :param clock: seconds, monotonic.
     :param seen: the bullets that a trace's agent had read.
     :param digest: the content digest of a trace, in hex, for the log.
+    :param direct: the sink never suspends, so a version may be made where its window closes, without a task. Else each
+        is made in a task of its own, or one slow sink would hold up every prompt.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Learner:
         digest: Callable[[Trace], str] = lambda trace: "",
         lineage: str = "",
         fallback: Method | None = None,
+        direct: bool = False,
     ) -> None:
         self._method = method
         self._sink = sink
@@ -61,6 +64,7 @@ class Learner:
         self._load = load
         self._digest = digest
         self._lineage = lineage
+        self._direct = direct
         self._calls = Calls(self._settings.in_flight)
         self._reflector = Reflector(method, fallback or ModelFree(), self._calls, seen, self._reflected)
         self._awaited: dict[Window, Lane] = {}
@@ -143,7 +147,10 @@ class Learner:
         if max_wait is not None:
             for lane in list(self._lanes.values()):
                 if lane.state.carried and not lane.running and now - lane.active >= max_wait:
-                    await self._enter_carried(lane)
+                    if self._direct:
+                        await self._enter_carried(lane)
+                    else:
+                        self._tasks.start_soon(self._enter_carried, lane)
 
     async def drain(self, *, end: bool = True) -> None:
         """Close all windows and wait for their versions.
@@ -157,9 +164,10 @@ class Learner:
                 break
             await self._next()  # and once more: stragglers may have opened windows
         if end:
-            for lane in list(self._lanes.values()):
-                if lane.state.carried:
-                    await self._enter_carried(lane)
+            async with anyio.create_task_group() as tasks:
+                for lane in list(self._lanes.values()):
+                    if lane.state.carried:
+                        tasks.start_soon(self._enter_carried, lane)
 
     async def amend(self, prompt: str, make: Callable[[PromptState], Published]) -> Published:
         """Publish a version that no window made (a rollback, an import, an edit) between two windows."""
@@ -201,7 +209,7 @@ class Learner:
         alone = not lane.publishing and lane.state.now.window == window.number - 1
         if alone and not window.waiting and not self._method.reduces:
             asked = self._ask(lane, window, base_for(lane.state, window.number, self._settings.max_staleness))
-            if asked.is_answered:
+            if self._direct and asked.is_answered:
                 await self._aggregate_in_turn(lane, window, asked)
                 return
         if window.waiting:

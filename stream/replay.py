@@ -175,6 +175,7 @@ class Replay:
             seen=self._seen,
             digest=lambda trace: intake.digest(trace),
             lineage=self._store.lineage,
+            direct=True,
         )
         intake = self._intake = Intake(self._store, learner, self._config, self.tally, self._run.number, self.resumed)
         async with learner:

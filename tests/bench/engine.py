@@ -110,7 +110,9 @@ def run(count: int = 200_000, seed: int = 0) -> Engine:
         versions += 1
 
     async def learn() -> float:
-        async with Learner(ZeroCost(reflections), sink, sizes=FixedSize(WINDOW), clock=time.monotonic) as learner:
+        async with Learner(
+            ZeroCost(reflections), sink, sizes=FixedSize(WINDOW), clock=time.monotonic, direct=True
+        ) as learner:
             started = time.process_time()
             for chunk in chunks:
                 await learner.feed(chunk)

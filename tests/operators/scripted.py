@@ -354,7 +354,10 @@ def learner(
     **fields: Any,
 ) -> Learner:
     """A learner over ``shelf``; fields that are no parameter of it are settings."""
-    own = {name: fields.pop(name) for name in ("seen", "digest", "lineage", "fallback") if name in fields}
+    own: dict[str, Any] = {
+        name: fields.pop(name) for name in ("seen", "digest", "lineage", "fallback") if name in fields
+    }
+    own["direct"] = fields.pop("direct", True)
     return Learner(
         method,
         shelf.put,

@@ -26,6 +26,7 @@ from operators.lane import WindowLost
 from operators.learner import Learner
 from operators.modelfree import ModelFree
 from operators.settings import Settings
+from operators.sizes import FixedSize
 from operators.state import PromptState
 from operators.values import Bullet, Call, Curation, Given, Outcome, Reflection, Step, Trace
 from operators.version import Published, publish_delta, publish_rollback
@@ -911,6 +912,34 @@ async def test_who_goes_on_after_a_lost_window_is_told_and_does_not_wait_for_eve
             await learning.amend("p", lambda state: publish_delta(state, Delta(), Settings(), kind="edit"))
         await learning.feed([trace(5, prompt="q"), trace(6, prompt="q")])
         assert [(p.update.prompt, p.entry.window) for p in shelf.versions] == [("p", 1), ("q", 1)]
+
+
+async def test_a_slow_sink_holds_up_its_own_prompt_and_no_other() -> None:
+    opened, published = anyio.Event(), []
+
+    async def sink(made: Published) -> None:
+        if made.update.prompt == "slow":
+            await opened.wait()
+        published.append((made.update.prompt, made.update.version))
+
+    async with Learner(Scripted(), sink, sizes=FixedSize(2), clock=Clock()) as learning:
+        with anyio.fail_after(10):
+            await learning.feed([trace(at, prompt=prompt) for at, prompt in enumerate(["slow", "quick"] * 4)])
+            await settle()
+            assert published == [("quick", 1), ("quick", 2)]
+            opened.set()
+            await learning.drain()
+    assert sorted(published) == [("quick", 1), ("quick", 2), ("slow", 1), ("slow", 2)]
+
+
+@pytest.mark.parametrize("chunks", [[1], [3, 2], [50]])
+def test_versions_are_the_same_whether_made_directly_or_in_tasks(chunks: list[int]) -> None:
+    traces = [trace(at, f"lesson {at % 7}", prompt="abc"[at % 3]) for at in range(50)]
+    direct, tasks = (
+        asyncio.run(learn_all(Scripted(saturated(1)), traces, chunks, size=4, direct=each)) for each in (True, False)
+    )
+    for prompt in "abc":
+        assert direct.lines(prompt) == tasks.lines(prompt)
 
 
 # After a crash
