@@ -42,6 +42,7 @@ class Refused(Struct, frozen=True, omit_defaults=True):
 class Checked(Struct, frozen=True):
     """One group's answer as facts: the delta, the status of each insight given, and what the audit keeps.
 
+    :param failed: (number, reason) of each drop of an insight given that does not hold.
     :param repeats: (number, the number it was said to repeat) of each drop as a duplicate that holds.
     """
 
@@ -50,6 +51,7 @@ class Checked(Struct, frozen=True):
     refused: tuple[Refused, ...] = ()
     drops: tuple[tuple[int, str], ...] = ()
     repeats: tuple[tuple[int, int], ...] = ()
+    failed: tuple[tuple[int, str], ...] = ()
 
 
 def check(given: Sequence[Given], curation: Curation, base: Standing) -> Checked:
@@ -70,19 +72,28 @@ def check(given: Sequence[Given], curation: Curation, base: Standing) -> Checked
     words: set[Text] = set()
     edges: set[Supersession] = set()
     removed: set[str] = set()
+    dropped = 0
     for operation in curation.operations:
         cites = [n for n in dict.fromkeys(operation.cites) if 1 <= n <= len(given)]
         if not cites:
             texts = texts or Texts([each.insight.content for each in given])
             cites = [index + 1 for index in texts.covered_by(_said(operation, known))]
         target, why = _target(operation, known) if cites else (None, "covers nothing that was given")
+        if not why and target is None:
+            names = {bullet for bullet in operation.bullets if bullet in known}
+            # A removal teaches nothing, so what it cites is as good as dropped: the same half bounds both.
+            cites = [n for n in cites if status[n - 1] is not Status.COVERED][: max(len(given) // 2 - dropped, 0)]
+            if len(names) > max(len(cites), 1):
+                why = "removes more bullets than it cites insights"
+            else:
+                dropped += len(cites)
+                removed |= names
         if why:
             refused.append(Refused(operation, why))
             continue
         for number in cites:
             status[number - 1] = Status.COVERED
         if target is None:
-            removed.update(bullet for bullet in operation.bullets if bullet in known)
             continue
         words.add(target)
         for number in cites:
@@ -97,7 +108,7 @@ def check(given: Sequence[Given], curation: Curation, base: Standing) -> Checked
             )
     if not curation.drops and not edges and not removed:
         return Checked(Delta(frozenset(words), frozenset(evidence)), tuple(status), tuple(refused))
-    repeats, drops = _drop(given, curation.drops, status)
+    repeats, drops, failed = _drop(given, curation.drops, status, dropped)
     copies = {number: of for number, of in repeats.items() if status[number - 1] is Status.DUPLICATE}
     for number in copies:
         original = _original(number, copies)
@@ -105,7 +116,7 @@ def check(given: Sequence[Given], curation: Curation, base: Standing) -> Checked
     delta = Delta(texts=frozenset(words), evidence=frozenset(evidence), supersessions=frozenset(edges))
     if removed:
         delta = merge(delta, removal(base.playbook, sorted(removed), base.window))
-    return Checked(delta, tuple(status), tuple(refused), drops, tuple(repeats.items()))
+    return Checked(delta, tuple(status), tuple(refused), drops, tuple(repeats.items()), failed)
 
 
 def _said(operation: Operation, known: Mapping[str, Bullet]) -> str:
@@ -129,21 +140,25 @@ def _evidence(bullet: str, given: Given) -> Evidence:
 
 
 def _drop(
-    given: Sequence[Given], drops: Sequence[Drop], status: list[Status]
-) -> tuple[dict[int, int], tuple[tuple[int, str], ...]]:
+    given: Sequence[Given], drops: Sequence[Drop], status: list[Status], others: int
+) -> tuple[dict[int, int], tuple[tuple[int, str], ...], tuple[tuple[int, str], ...]]:
     """Mark what was dropped, in the order of the answer.
 
-    :return: what each insight dropped as a duplicate is said to repeat, and (number, reason) of each drop that holds.
+    :param others: how much of the half is used up already.
+    :return: what each insight dropped as a duplicate is said to repeat; (number, reason) of each drop that holds; and
+        of each that does not.
     """
     repeats: dict[int, int] = {}
     held: list[tuple[int, str]] = []
-    others = 0
+    failed: list[tuple[int, str]] = []
     for drop in drops:
         of = drop.of if drop.reason == "duplicate" and drop.of in range(1, len(given) + 1) else None
         for number in dict.fromkeys(drop.cites):
-            if not 1 <= number <= len(given) or status[number - 1] is not Status.UNCITED or drop.reason not in REASONS:
+            if not 1 <= number <= len(given):
                 continue
-            if of is not None and _original(of, repeats) == number:  # in a circle of repeats one must stay
+            circle = of is not None and _original(of, repeats) == number  # of repeats, in which one must stay
+            if circle or status[number - 1] is not Status.UNCITED or drop.reason not in REASONS:
+                failed.append((number, drop.reason))
                 continue
             if of is not None and is_same(given[number - 1].insight.content, given[of - 1].insight.content):
                 status[number - 1] = Status.DUPLICATE
@@ -151,11 +166,12 @@ def _drop(
                 others += 1
                 status[number - 1] = Status.DROPPED
             else:
+                failed.append((number, drop.reason))
                 continue
             if of is not None:
                 repeats[number] = of
             held.append((number, drop.reason))
-    return repeats, tuple(held)
+    return repeats, tuple(held), tuple(failed)
 
 
 def _original(number: int, repeats: Mapping[int, int]) -> int:

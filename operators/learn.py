@@ -291,6 +291,13 @@ def _audit(
         for table, one in zip(tables, checked, strict=True)
         for number, reason in one.drops
     ]
+    failed = [
+        [*_name(table[number - 1]), reason]
+        for table, one in zip(tables, checked, strict=True)
+        for number, reason in one.failed
+    ]
+    if failed:
+        audit["drops_that_do_not_hold"] = failed
     if drops:
         audit["drops"] = drops
     refused = Counter(refusal.why for one in checked for refusal in one.refused)

@@ -15,8 +15,8 @@ def newest(traces: Iterable[Trace], before: str | None = None) -> str | None:
     """
     latest: datetime | None = None
     times = {(trace.ended, trace.started) for trace in traces if trace.ended or trace.started}
-    for ended, started in times:
-        time = _parsed(ended) or _parsed(started)
+    for text in {text for pair in times for text in pair if text}:
+        time = _parsed(text)
         if time is not None and (latest is None or time > latest):
             latest = time
     if latest is None:

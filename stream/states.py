@@ -70,7 +70,12 @@ def commit(prompt: PromptStore, published: Published) -> None:
     prompt.commit(
         published.update.version,
         encode(published.update),
-        encode(entry),
+        _message(entry),
         encode(dump(published.state)),
         [(id, bytes.fromhex(digest)) for id, digest in entry.traces],
     )
+
+
+def _message(entry: Entry) -> bytes:
+    """The entry as it stands in the log: the version of its schema is written too, though it is the default."""
+    return b'{"schema":%d,' % entry.schema + encode(entry).removeprefix(b"{")
