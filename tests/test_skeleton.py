@@ -40,7 +40,7 @@ def test_dependencies_have_lower_bounds_only() -> None:
         *PROJECT["dependencies"],
         *(r for extra in PROJECT["optional-dependencies"].values() for r in extra),
     ]:
-        assert re.fullmatch(r"[\w.-]+>=[\d.]+(; python_version < '3\.14')?", requirement)
+        assert re.fullmatch(r"[\w.-]+(\[[\w,]+\])?>=[\d.]+(; python_version < '3\.14')?", requirement)
 
 
 def test_wheel(tmp_path: Path) -> None:

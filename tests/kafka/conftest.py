@@ -1,0 +1,64 @@
+"""A real broker for tests: one a session, and one of its own for a test that abuses it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from secrets import token_hex
+
+import anyio
+import pytest
+
+from stream.kafka.broker import Broker, Missing, jars, java
+from tests.conftest import require
+
+GIVEN = os.environ.get("TRACECOMB_TEST_KAFKA", "")
+FIXTURES = {"kafka", "own_broker"}
+
+_missing: list[str] = []
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Get the broker's jars before any test's time runs: the first time ever it may take a minute."""
+    wanted = {name for item in session.items for name in getattr(item, "fixturenames", ())} & FIXTURES
+    if session.config.option.collectonly or not wanted or (GIVEN and wanted == {"kafka"}):
+        return
+    try:
+        java()
+        jars()
+    except (Missing, OSError) as error:
+        _missing.append(" ".join(str(error).split()))
+
+
+def _require_broker() -> None:
+    require(f"a Kafka broker ({'; '.join(_missing)})", not _missing)
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[str]:
+    """The address of a broker that all tests share: no test may stop it, or count on being alone.
+
+    ``TRACECOMB_TEST_KAFKA=host:port`` names one to use instead.
+    """
+    if GIVEN:
+        yield GIVEN
+        return
+    _require_broker()
+    broker = Broker()
+    anyio.run(broker.start)
+    yield broker.bootstrap
+    anyio.run(broker.stop)
+
+
+@pytest.fixture
+async def own_broker() -> AsyncIterator[Broker]:
+    """A broker that only this test has, to stop, freeze, kill or restart."""
+    _require_broker()
+    async with Broker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def unique(request: pytest.FixtureRequest) -> str:
+    """A name for topics and groups that no other test, nor another run on the same broker, has."""
+    return f"{request.node.originalname[:40]}-{token_hex(4)}"
