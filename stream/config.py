@@ -18,6 +18,8 @@ import msgspec
 from msgspec import Meta, Struct
 from rapidfuzz import fuzz
 
+from stream.kafka.tables import Kafka, Topics
+
 DEFAULT_STORE = "./tracecomb.d"
 
 
@@ -157,6 +159,8 @@ class Config(_Table, frozen=True):
     controller: Controller = Controller()
     rejects: Rejects = Rejects()
     text: Text = Text()
+    kafka: Kafka = Kafka()
+    topics: Topics = Topics()
 
 
 def load(path: str | Path | None = None, flags: Mapping[str, object] | None = None) -> Config:
