@@ -37,6 +37,8 @@ class Learner:
     :param clock: seconds, monotonic.
     :param seen: the bullets that a trace's agent had read.
     :param digest: the content digest of a trace, in hex, for the log.
+    :param calls: the limiter that several learners of one service share; one of its own where there is none.
+    :param arrival: the place of a trace among all that arrived, where :meth:`feed` is told such places.
     :param direct: the sink never suspends, so a version may be made where its window closes, without a task. Else each
         is made in a task of its own, or one slow sink would hold up every prompt.
     """
@@ -54,6 +56,8 @@ class Learner:
         digest: Callable[[Trace], str] = lambda trace: "",
         lineage: str = "",
         fallback: Method | None = None,
+        calls: Calls | None = None,
+        arrival: Callable[[Trace], int] | None = None,
         direct: bool = False,
     ) -> None:
         self._method = method
@@ -65,7 +69,8 @@ class Learner:
         self._digest = digest
         self._lineage = lineage
         self._direct = direct
-        self._calls = Calls(self._settings.in_flight)
+        self._arrival = arrival
+        self._calls = calls or Calls(self._settings.in_flight)
         self._reflector = Reflector(method, fallback or ModelFree(), self._calls, seen, self._reflected)
         self._awaited: dict[Window, Lane] = {}
         self._lanes: dict[str, Lane] = {}
@@ -92,12 +97,27 @@ class Learner:
             lane = self._lanes[prompt] = Lane(self._load(prompt), self._clock())
         return lane
 
-    async def feed(self, traces: Sequence[Trace]) -> None:
-        """Take traces in order of arrival; waits while too many are closed in and not yet published."""
+    @property
+    def oldest(self) -> int | None:
+        """The place, among all that arrived, of the oldest first trace of an open window."""
+        window = self._windows.oldest()
+        return None if window is None else window.first
+
+    async def close_up_to(self, place: int) -> None:
+        """Close the open windows whose first trace is at ``place`` or before it, oldest first."""
+        for window in self._windows.close_up_to(place):
+            await self._close(self._lanes[window.prompt], window)
+
+    async def feed(self, traces: Sequence[Trace], places: Sequence[int] | None = None) -> None:
+        """Take traces in order of arrival; waits while too many are closed in and not yet published.
+
+        :param places: the place of each among all that arrived, as its offset; rising. Else they are counted.
+        """
         room = self._windows.room()
         if room is None or len(traces) <= room:
             parts: dict[str, tuple[list[Trace], list[int]]] = {}
-            for arrival, trace in enumerate(traces, self._windows.arrived):
+            numbered = enumerate(traces, self._windows.arrived) if places is None else zip(places, traces, strict=True)
+            for arrival, trace in numbered:
                 part = parts.get(trace.prompt)
                 if part is None:
                     part = parts[trace.prompt] = ([], [])
@@ -106,8 +126,8 @@ class Learner:
             for prompt, (mine, arrivals) in parts.items():
                 await self._take(prompt, mine, arrivals)
         else:
-            for trace in traces:
-                await self._take(trace.prompt, (trace,))
+            for at, trace in enumerate(traces):
+                await self._take(trace.prompt, (trace,), None if places is None else (places[at],))
                 await self._close_over_bound()
         while self._unpublished > self._settings.open_traces:
             await self._next()
@@ -312,7 +332,8 @@ class Learner:
             slot.moved = True
             at = window.reflections.index(slot)
             del window.reflections[at], window.traces[at]
-            for following, _ in self._windows.add(window.prompt, (slot.trace,), self._clock()):
+            places = None if self._arrival is None else (self._arrival(slot.trace),)
+            for following, _ in self._windows.add(window.prompt, (slot.trace,), self._clock(), places):
                 slot.window = following
                 following.reflections.append(slot)
                 following.plain = False

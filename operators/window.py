@@ -117,6 +117,23 @@ class Windows:
         self._took(window, 1)
         return window
 
+    def oldest(self) -> Window | None:
+        """The open window with the oldest first trace; only known where there is a bound."""
+        while self._oldest:
+            window = self._oldest[0][2]
+            if window.cause is None:
+                return window
+            heappop(self._oldest)
+        return None
+
+    def close_up_to(self, place: int) -> Iterator[Window]:
+        """Close the windows whose first trace arrived at ``place`` or before, oldest first, each as it is handed out.
+
+        Like :meth:`oldest` it knows them only where there is a bound.
+        """
+        while (window := self.oldest()) is not None and window.first <= place:
+            yield self._closed(window, "bound")
+
     def over_bound(self) -> Window | None:
         """Close and return the window with the oldest first trace if too many traces are open."""
         if self._bound is None or self._held <= self._bound:
