@@ -25,7 +25,7 @@ from operators.state import PromptState, Standing, base_for
 from operators.values import Bullet, Trace
 from operators.version import Published, publish_window
 from operators.when import newest
-from operators.window import Window, Windows
+from operators.window import Window, Windows, by_prompt
 
 
 class Learner:
@@ -39,6 +39,7 @@ class Learner:
     :param digest: the content digest of a trace, in hex, for the log.
     :param calls: the limiter that several learners of one service share; one of its own where there is none.
     :param arrival: the place of a trace among all that arrived, where :meth:`feed` is told such places.
+    :param span: a window closes when something arrives this far past its first trace, in places; None for no limit.
     :param direct: the sink never suspends, so a version may be made where its window closes, without a task. Else each
         is made in a task of its own, or one slow sink would hold up every prompt.
     """
@@ -58,13 +59,14 @@ class Learner:
         fallback: Method | None = None,
         calls: Calls | None = None,
         arrival: Callable[[Trace], int] | None = None,
+        span: int | None = None,
         direct: bool = False,
     ) -> None:
         self._method = method
         self._sink = sink
         self._sizes = sizes
         self._clock = clock
-        self._settings = settings or Settings()
+        self._settings = settings = settings or Settings()
         self._load = load
         self._digest = digest
         self._lineage = lineage
@@ -74,7 +76,7 @@ class Learner:
         self._reflector = Reflector(method, fallback or ModelFree(), self._calls, seen, self._reflected)
         self._awaited: dict[Window, Lane] = {}
         self._lanes: dict[str, Lane] = {}
-        self._windows = Windows(self._assign, bound=self._settings.open_traces, max_wait=self._settings.max_wait)
+        self._windows = Windows(self._assign, bound=settings.open_traces, span=span, max_wait=settings.max_wait)
         self._unpublished = 0
         self._progress: anyio.Event | None = None
         self._tasks: TaskGroup
@@ -113,24 +115,30 @@ class Learner:
 
         :param places: the place of each among all that arrived, as its offset; rising. Else they are counted.
         """
+        if places is None:
+            await self._feed(traces, None)
+        while places is not None and traces:
+            await self.passed(places[0])
+            count = self._windows.before_span(places)
+            await self._feed(traces[:count], places[:count])
+            traces, places = traces[count:], places[count:]
+        while self._unpublished > self._settings.open_traces:
+            await self._next()
+
+    async def passed(self, place: int) -> None:
+        """Close the windows that are a span behind ``place``, where a record arrived, be there a trace in it or not."""
+        for window in self._windows.over_span(place):
+            await self._close(self._lanes[window.prompt], window)
+
+    async def _feed(self, traces: Sequence[Trace], places: Sequence[int] | None) -> None:
         room = self._windows.room()
         if room is None or len(traces) <= room:
-            parts: dict[str, tuple[list[Trace], list[int]]] = {}
-            numbered = enumerate(traces, self._windows.arrived) if places is None else zip(places, traces, strict=True)
-            for arrival, trace in numbered:
-                part = parts.get(trace.prompt)
-                if part is None:
-                    part = parts[trace.prompt] = ([], [])
-                part[0].append(trace)
-                part[1].append(arrival)
-            for prompt, (mine, arrivals) in parts.items():
+            for prompt, (mine, arrivals) in by_prompt(traces, places, self._windows.arrived).items():
                 await self._take(prompt, mine, arrivals)
         else:
             for at, trace in enumerate(traces):
                 await self._take(trace.prompt, (trace,), None if places is None else (places[at],))
                 await self._close_over_bound()
-        while self._unpublished > self._settings.open_traces:
-            await self._next()
 
     async def pass_over(self, prompt: str, traces: Callable[[int], int | None]) -> None:
         """Count a trace whose window made its version before a crash, so that other windows close as they did then.
@@ -238,8 +246,7 @@ class Learner:
 
     def _ask(self, lane: Lane, window: Window, base: Standing) -> Asked:
         due = [each for each in lane.state.carried if each.due == window.number]
-        reflections = settled(window)[0]
-        return ask(window.prompt, window.number, reflections, due, base, self._method, self._settings)
+        return ask(window.prompt, window.number, settled(window)[0], due, base, self._method, self._settings)
 
     def _reflected(self, window: Window) -> None:
         self._awaited.pop(window, None)

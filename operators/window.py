@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Any, Literal
 
 from operators.values import Trace
 
-Cause = Literal["size", "time", "bound", "drain"]
+Cause = Literal["size", "time", "bound", "span", "drain"]
 
 
 class Window:
@@ -49,20 +50,28 @@ class Window:
 class Windows:
     """The open windows of all prompts.
 
-    A window closes at its size, when it has been open for ``max_wait``, at drain, or, the one with the oldest first
-    trace, when over ``bound`` traces are in open windows. The last depends on the order of traces alone, never on how
-    they were chunked, so a replay closes the same windows at any speed.
+    A window closes at its size, when it has been open for ``max_wait``, at drain, when something arrives ``span`` past
+    its first trace, or, the one with the oldest first trace, when over ``bound`` traces are in open windows. The last
+    two depend on the order of traces alone, never on how they were chunked, so a replay closes the same windows at any
+    speed.
 
     :param assign: gives (number, size) to the window that opens next for a prompt.
     :param bound: in traces; None for no bound.
+    :param span: in arrivals, which are offsets where :meth:`add` is given such; None for no limit.
     :param max_wait: in seconds; None where there is no clock.
     """
 
     def __init__(
-        self, assign: Callable[[str], tuple[int, int]], *, bound: int | None = None, max_wait: float | None = None
+        self,
+        assign: Callable[[str], tuple[int, int]],
+        *,
+        bound: int | None = None,
+        span: int | None = None,
+        max_wait: float | None = None,
     ) -> None:
         self._assign = assign
         self._bound = bound
+        self._span = span
         self._max_wait = max_wait
         self._open: dict[str, Window] = {}
         self._oldest: list[tuple[int, int, Window]] = []  # first, then the order of opening, for no two may tie
@@ -118,7 +127,7 @@ class Windows:
         return window
 
     def oldest(self) -> Window | None:
-        """The open window with the oldest first trace; only known where there is a bound."""
+        """The open window with the oldest first trace; only known where there is a bound or a span."""
         while self._oldest:
             window = self._oldest[0][2]
             if window.cause is None:
@@ -126,13 +135,28 @@ class Windows:
             heappop(self._oldest)
         return None
 
-    def close_up_to(self, place: int) -> Iterator[Window]:
+    def close_up_to(self, place: int, cause: Cause = "bound") -> Iterator[Window]:
         """Close the windows whose first trace arrived at ``place`` or before, oldest first, each as it is handed out.
 
-        Like :meth:`oldest` it knows them only where there is a bound.
+        Like :meth:`oldest` it knows them only where there is a bound or a span.
         """
         while (window := self.oldest()) is not None and window.first <= place:
-            yield self._closed(window, "bound")
+            yield self._closed(window, cause)
+
+    def before_span(self, arrivals: Sequence[int]) -> int:
+        """How many of these may be added, rising as they are, before one closes a window that is ``span`` behind it."""
+        window = self.oldest()
+        if self._span is None or not arrivals:
+            return len(arrivals)
+        return bisect_left(arrivals, (arrivals[0] if window is None else window.first) + self._span)
+
+    def over_span(self, arrival: int) -> Iterator[Window]:
+        """Close the windows that ``arrival``, a trace about to be added or a record without one, is ``span`` past.
+
+        Oldest first, each as it is handed out.
+        """
+        if self._span is not None:
+            yield from self.close_up_to(arrival - self._span, "span")
 
     def over_bound(self) -> Window | None:
         """Close and return the window with the oldest first trace if too many traces are open."""
@@ -183,7 +207,7 @@ class Windows:
         number, size = self._assign(prompt)
         window = Window(prompt, number, max(size, 1), first, now)
         self._open[prompt] = window
-        if self._bound is not None:
+        if self._bound is not None or self._span is not None:
             if len(self._oldest) > 2 * len(self._open) + 64:  # else windows closed in time would pile up here
                 self._oldest = sorted(each for each in self._oldest if each[2].cause is None)
             self._count += 1
@@ -202,3 +226,20 @@ class Windows:
         self._held -= window.seen
         del self._open[window.prompt]
         return window
+
+
+def by_prompt(
+    traces: Sequence[Trace], arrivals: Sequence[int] | None, arrived: int
+) -> dict[str, tuple[list[Trace], list[int]]]:
+    """Each prompt's traces with their places among all that arrived, prompts in the order of their first.
+
+    :param arrivals: their places; counted from ``arrived`` where there are none.
+    """
+    parts: dict[str, tuple[list[Trace], list[int]]] = {}
+    for arrival, trace in enumerate(traces, arrived) if arrivals is None else zip(arrivals, traces, strict=True):
+        part = parts.get(trace.prompt)
+        if part is None:
+            part = parts[trace.prompt] = ([], [])
+        part[0].append(trace)
+        part[1].append(arrival)
+    return parts

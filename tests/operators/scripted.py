@@ -355,7 +355,7 @@ def learner(
 ) -> Learner:
     """A learner over ``shelf``; fields that are no parameter of it are settings."""
     own: dict[str, Any] = {
-        name: fields.pop(name) for name in ("seen", "digest", "lineage", "fallback") if name in fields
+        name: fields.pop(name) for name in ("seen", "digest", "lineage", "fallback", "span") if name in fields
     }
     own["direct"] = fields.pop("direct", True)
     return Learner(

@@ -719,6 +719,24 @@ async def test_what_is_carried_waits_for_a_window_under_way() -> None:
 # Bounds and time
 
 
+async def test_the_span_closes_windows_by_the_places_of_traces_and_of_what_held_none() -> None:
+    traces = [trace(at, prompt=prompt) for at, prompt in enumerate("abaac")]
+    places = [100, 104, 109, 110, 115]
+    versions = []
+    for chunks in ([5], [1, 1, 1, 1, 1], [2, 3], [4, 1]):
+        shelf = Shelf()
+        async with learner(Scripted(), shelf, size=9, span=10) as learning:
+            at = 0
+            for chunk in chunks:
+                await learning.feed(traces[at : at + chunk], places[at : at + chunk])
+                at += chunk
+            await learning.passed(119)
+            await learning.passed(120)
+            await learning.drain()
+        versions.append([(p.update.prompt, p.entry.batch_size, p.entry.stats["closed_by"]) for p in shelf.versions])
+    assert versions == [[("a", 2, "span"), ("b", 1, "span"), ("a", 1, "span"), ("c", 1, "drain")]] * 4
+
+
 async def test_the_bound_closes_the_window_with_the_oldest_first_trace() -> None:
     traces = [trace(at, prompt=prompt) for at, prompt in enumerate("abacdd")]
     shelf = await learn_all(Scripted(), traces, size=10, open_traces=4)

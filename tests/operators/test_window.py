@@ -244,3 +244,86 @@ def test_every_trace_is_in_one_window_in_order(prompts: list[str], size: int, bo
         numbers = [int(id[1:]) for id in each.split()]
         assert numbers == sorted(numbers)
         assert len(numbers) == size if cause == "size" else len(numbers) < size
+
+
+# The span
+
+
+def span_windows(
+    log: Sequence[tuple[int, str]], size: int, span: int, bound: int | None, chunks: Sequence[int]
+) -> list[tuple[str, str, str]]:
+    """The windows that a log of (offset, prompt or nothing) closes, in their order; "" is a record without a trace."""
+    windows = Windows(Deal(size), span=span, bound=bound)
+    closed: list[Window] = []
+    at = turn = 0
+    while at < len(log):
+        chunk = log[at : at + chunks[turn % len(chunks)]]
+        at, turn = at + len(chunk), turn + 1
+        held = [(offset, prompt) for offset, prompt in chunk if prompt]
+        while held:
+            closed += windows.over_span(held[0][0])
+            count = windows.before_span([offset for offset, _ in held])
+            assert count > 0
+            for prompt in dict.fromkeys(prompt for _, prompt in held[:count]):
+                mine = [offset for offset, each in held[:count] if each == prompt]
+                for window, _ in windows.add(prompt, [trace(each, prompt=prompt) for each in mine], 0.0, mine):
+                    if window.cause is not None:
+                        closed.append(window)
+            held = held[count:]
+        closed += windows.over_span(chunk[-1][0])
+    closed += windows.close_all()
+    return sorted((window.prompt, str(window.cause), " ".join(ids(window))) for window in closed)
+
+
+def span_model(log: Sequence[tuple[int, str]], size: int, span: int) -> list[tuple[str, str, str]]:
+    """The same, one record at a time, with nothing but a dict of what is open."""
+    held: dict[str, list[int]] = {}
+    closed: list[tuple[str, str, list[int]]] = []
+    for offset, prompt in log:
+        late = [each for each, mine in held.items() if mine[0] + span <= offset]
+        closed += [(each, "span", held.pop(each)) for each in late]
+        if prompt:
+            held.setdefault(prompt, []).append(offset)
+            if len(held[prompt]) == size:
+                closed.append((prompt, "size", held.pop(prompt)))
+    closed += [(prompt, "drain", mine) for prompt, mine in held.items()]
+    return sorted((prompt, cause, " ".join(f"t{each}" for each in mine)) for prompt, cause, mine in closed)
+
+
+@examples(
+    st.lists(st.tuples(st.sampled_from([1, 1, 1, 2, 5, 12]), st.sampled_from("abcd")), max_size=60),
+    st.lists(st.integers(0, 59), max_size=10),
+    st.integers(1, 6),
+    st.integers(1, 15),
+    st.sampled_from([None, 1000]),
+    st.lists(st.integers(1, 20), min_size=1, max_size=4),
+)
+@example([(1, "a"), (1, "b"), (1, "a")], [], 5, 2, None, [3])  # one chunk opens a window and closes it
+def test_the_span_closes_windows_whatever_the_chunks(
+    steps: list[tuple[int, str]], without: list[int], size: int, span: int, bound: int | None, chunks: list[int]
+) -> None:
+    log: list[tuple[int, str]] = []
+    offset = 100
+    for number, (step, prompt) in enumerate(steps):
+        offset += step
+        log.append((offset, "" if number in without else prompt))
+    assert span_windows(log, size, span, bound, chunks) == span_model(log, size, span)
+
+
+def test_a_window_closes_when_a_record_arrives_a_span_past_its_first_trace() -> None:
+    windows = Windows(Deal(9), span=10)
+    list(windows.add("a", traces(100, 105, prompt="a"), 0.0, [100, 105]))
+    list(windows.add("b", traces(104, prompt="b"), 0.0, [104]))
+    assert list(windows.over_span(109)) == []
+    assert windows.before_span([108, 109, 110, 111]) == 2
+    assert [(window.prompt, window.cause, ids(window)) for window in windows.over_span(110)] == [
+        ("a", "span", ["t100", "t105"])
+    ]
+    assert windows.held == 1
+
+
+def test_without_a_span_no_arrival_closes_a_window() -> None:
+    windows = Windows(Deal(9), bound=50)
+    take(windows, traces(0))
+    assert windows.before_span([1, 1 << 60]) == 2
+    assert list(windows.over_span(1 << 60)) == []
