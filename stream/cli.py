@@ -7,10 +7,11 @@ import traceback
 from argparse import Namespace
 from collections.abc import Sequence
 
-from stream.arguments import Command, build_parser, release
+from stream.arguments import build_parser, release
 from stream.config import load, store_address
 from stream.exits import FAILED, OK, USAGE, ending, is_broken_pipe
 from stream.logs import configure
+from stream.parser import Command
 from stream.terminal import flush, interruptible, say, silence, standard_streams
 
 

@@ -30,6 +30,8 @@ _NAMED = 10
 
 def ending(error: BaseException) -> tuple[int, str] | None:
     """The exit code and the message for an error; None for one that nothing but a mistake of ours explains."""
+    from stream.kafka.broker.errors import BrokerError
+    from stream.kafka.cluster import ClusterError
     from stream.replay import TooManyRejects
     from stream.runs import SettingsChanged
 
@@ -42,6 +44,8 @@ def ending(error: BaseException) -> tuple[int, str] | None:
         (TooManyRejects, REJECTS),
         (SettingsChanged, SETTINGS),
         (StoreError, FAILED),
+        (ClusterError, FAILED),
+        (BrokerError, FAILED),
         (FormatError, FAILED),
         (OSError, FAILED),
     )

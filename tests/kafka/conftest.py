@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Iterator
 from secrets import token_hex
+from typing import Protocol
 
 import anyio
 import pytest
 
 from stream.kafka.broker import Broker, Missing, jars, java
+from stream.kafka.tables import Kafka, Topics
+from stream.kafka.topics import create
 from tests.conftest import require
 
 GIVEN = os.environ.get("TRACECOMB_TEST_KAFKA", "")
@@ -56,6 +59,26 @@ async def own_broker() -> AsyncIterator[Broker]:
     _require_broker()
     async with Broker() as broker:
         yield broker
+
+
+class MakeTopics(Protocol):
+    """Makes topics that no other test has; see :func:`make_topics`."""
+
+    async def __call__(self, bootstrap: str, partitions: int = ...) -> Topics: ...
+
+
+@pytest.fixture
+def make_topics(unique: str) -> MakeTopics:
+    """Make all topics of the service under names of this test's own; the one of traces takes any timestamp."""
+
+    async def make(bootstrap: str, partitions: int = 3) -> Topics:
+        topics = Topics(**{role: f"{unique}-{role}" for role in Topics.__struct_fields__})
+        # The service must bear a timestamp far in the future, which brokers from 4.0 on refuse unless told.
+        more = {"traces": {"message.timestamp.after.max.ms": str(2**63 - 1)}}
+        await create(Kafka(bootstrap=bootstrap), topics, partitions, more=more)
+        return topics
+
+    return make
 
 
 @pytest.fixture

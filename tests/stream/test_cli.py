@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from stream import cli, exits
-from stream.arguments import Command, Parser, build_parser
+from stream.arguments import build_parser
 from stream.config import load
 from stream.exits import EXITS
+from stream.kafka.arguments import GROUPS
+from stream.parser import Command, Parser
 from stream.storeerrors import StoreLocked
 from tests.conftest import ROOT
 from tests.stream.logs import Log
@@ -26,9 +28,17 @@ SHELL = [line.partition("  #")[0].strip() for kind, text in BLOCKS if kind == "s
 COMMANDS = [re.sub(r"^\S*tracecomb", "tracecomb", line) for line in SHELL if re.match(r"\S*tracecomb ", line)]
 
 
-def subparsers() -> dict[str, Parser]:
-    (action,) = (each for each in build_parser()._actions if isinstance(each, argparse._SubParsersAction))
+def choices(parser: Parser) -> dict[str, Parser]:
+    (action,) = (each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
     return dict(action.choices)
+
+
+def subparsers() -> dict[str, Parser]:
+    """The parser of each command, a group's by both words."""
+    found = choices(build_parser())
+    for group in GROUPS:
+        found |= {f"{group} {name}": parser for name, parser in choices(found.pop(group)).items()}
+    return found
 
 
 NAMES = sorted(subparsers())
@@ -60,7 +70,7 @@ def table(first: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_help_has_an_example_that_is_right(name: str) -> None:
-    helped = tracecomb(name, "--help").succeeded()
+    helped = tracecomb(*name.split(), "--help").succeeded()
     assert helped.err == ""
     (example,) = re.findall(r"^example:\n  (tracecomb .*)$", helped.text, re.MULTILINE)
     options = build_parser().parse_args(shlex.split(example)[1:])
@@ -77,8 +87,12 @@ def test_help_explains_every_argument(name: str) -> None:
 def test_help_names_every_command_and_every_exit_code() -> None:
     text = tracecomb("--help").succeeded().text
     for name, parser in subparsers().items():
-        assert re.search(rf"^    {name} +\w", text, re.MULTILINE), name
-        assert (parser.description or "").lower().rstrip(".") in text.lower()
+        group, _, own = name.rpartition(" ")
+        shown = tracecomb(group, "--help").succeeded().text if group else text
+        assert not group or re.search(rf"^    {group} +\w", text, re.MULTILINE), name
+        assert re.search(rf"^    {own} +\w", shown, re.MULTILINE), name
+        about = (parser.description or "").partition("\n")[0]
+        assert about.lower().rstrip(".") in " ".join(shown.lower().split())
     codes = re.findall(r"^  (\d+) +(.+)$", text.partition("exit codes:\n")[2], re.MULTILINE)
     assert {int(code): meaning for code, meaning in codes} == EXITS
 
@@ -91,6 +105,8 @@ def test_the_readme_lists_every_command_with_flags_that_there_are() -> None:
     parsers, seen = subparsers(), set()
     for usage, what in table("command"):
         name, *rest = usage.strip("`").split()
+        if name in GROUPS:
+            name = f"{name} {rest.pop(0)}"
         seen.add(name)
         flags = set(re.findall(r"--?[a-z][a-z-]*", " ".join(rest) + what))
         assert flags <= set(parsers[name]._option_string_actions), name

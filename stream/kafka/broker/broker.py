@@ -167,7 +167,7 @@ class Broker:
 
     async def _run(self, base: list[str]) -> None:
         data, configuration = self.folder / "data", self.folder / "server.properties"
-        configuration.write_text(properties(data, *self._ports, self._settings))
+        configuration.write_text(properties(data, self._ports[0], self._ports[1], self._settings))
         if not (data / "meta.properties").exists():
             await self._format([*base, "kafka.tools.StorageTool", "format"], configuration)
         self._spawn([*base, "kafka.Kafka", str(configuration)])
@@ -175,9 +175,9 @@ class Broker:
         while not await answers(self.bootstrap):
             assert self._process is not None
             if (code := self._process.poll()) is not None:
-                raise NotStarted(f"the broker ended with exit code {code} before it was ready\n{self._tail()}")
+                raise NotStarted(f"the broker ended with exit code {code} before it was ready\n{self.tail()}")
             if time.monotonic() > deadline:
-                raise NotStarted(f"the broker did not answer within {START_TIMEOUT:.0f} s\n{self._tail()}")
+                raise NotStarted(f"the broker did not answer within {START_TIMEOUT:.0f} s\n{self.tail()}")
             await anyio.sleep(_POLL)
 
     async def _format(self, command: list[str], configuration: Path) -> None:
@@ -185,13 +185,11 @@ class Broker:
         # One argument, as an id may begin with a dash.
         self._spawn([*command, f"--cluster-id={cluster}", f"--config={configuration}"])
         assert self._process is not None
-        deadline = time.monotonic() + START_TIMEOUT
-        while (code := self._process.poll()) is None:
-            if time.monotonic() > deadline:
-                raise NotStarted(f"formatting the storage took over {START_TIMEOUT:.0f} s\n{self._tail()}")
-            await anyio.sleep(_POLL)
+        code = await self._ended(self._process, START_TIMEOUT)
+        if code is None:
+            raise NotStarted(f"formatting the storage took over {START_TIMEOUT:.0f} s\n{self.tail()}")
         if code:
-            raise NotStarted(f"formatting the storage failed with exit code {code}\n{self._tail()}")
+            raise NotStarted(f"formatting the storage failed with exit code {code}\n{self.tail()}")
 
     def _spawn(self, command: list[str]) -> None:
         """Run Java in a session of its own: Ctrl-C on the terminal is for this process, which then stops it."""
@@ -214,10 +212,15 @@ class Broker:
         if process is not None and process.poll() is None:
             process.send_signal(signal.SIGCONT)
             process.terminate()
-            deadline = time.monotonic() + STOP_TIMEOUT
-            while process.poll() is None and time.monotonic() < deadline:
-                await anyio.sleep(_POLL)
+            await self._ended(process, STOP_TIMEOUT)
         self.kill()
+
+    async def _ended(self, process: subprocess.Popen[bytes], timeout: float) -> int | None:
+        """Wait for the end of a process; its exit code, or None when it took over ``timeout`` seconds."""
+        deadline = time.monotonic() + timeout
+        while (code := process.poll()) is None and time.monotonic() < deadline:
+            await anyio.sleep(_POLL)
+        return code
 
     def _release(self) -> None:
         """Let go of a process that has ended."""
@@ -228,7 +231,7 @@ class Broker:
             self._leash.stdin.close()
         self._leash = self._process = None
 
-    def _tail(self) -> str:
+    def tail(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines()
         text = "\n".join(lines[-_TAIL:])
         if "UnsupportedClassVersionError" in text:

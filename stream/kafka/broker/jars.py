@@ -84,7 +84,8 @@ def _resolve(maven: str, to: Path, lock: int, environ: Mapping[str, str]) -> Non
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise Missing(f"Maven did not resolve Kafka's jars within {_TIMEOUT:.0f} s; is its repository reachable?") from None
+        late = f"Maven did not resolve Kafka's jars within {_TIMEOUT:.0f} s; is its repository reachable?"
+        raise Missing(late) from None
     if ran.returncode or not any(to.glob("kafka_*.jar")):
         lines = [line for line in ran.stdout.decode(errors="replace").splitlines() if line.strip()]
         told = "\n".join(lines[:_TOLD]) or "it said nothing"

@@ -44,9 +44,7 @@ def properties(data: Path, port: int, controller_port: int, settings: Mapping[st
 
 def _escaped(value: str) -> str:
     """A value as java.util.Properties reads it back."""
-    return "".join(
-        "\\\\" if char == "\\" else char if char.isascii() else "".join(_units(char)) for char in value
-    )
+    return "".join("\\\\" if char == "\\" else char if char.isascii() else "".join(_units(char)) for char in value)
 
 
 def _units(char: str) -> list[str]:
