@@ -6,14 +6,16 @@ importing it once more changes nothing. Another import of the same bullets has a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from operators.facts import Count, Delta, Evidence, Text
 from operators.identity import identity, normalise
+from operators.state import Standing
 from operators.text import display_number
 from operators.values import Bullet
 
@@ -74,6 +76,20 @@ def proposed_ids(bullets: Iterable[Bullet]) -> dict[str, str]:
             proposed[name] = bullet.id
             taken.add(bullet.id)
     return proposed
+
+
+def recognised(bullets: Sequence[Bullet], now: Standing) -> tuple[Bullet, ...]:
+    """The bullets, each under the key of one that is shown with the same text.
+
+    Most formats have no place for keys, and an export that is merged in again must not come to stand beside itself.
+    """
+    keys = {identity(each.section, each.content): each.key for each in now.bullets if each.key}
+    found = []
+    for each in bullets:
+        name = identity(each.section, each.content)
+        known = each.key or name in now.playbook.records or name not in keys
+        found.append(each if known else replace(each, key=keys[name]))
+    return tuple(found)
 
 
 def _is_kept(bullet_id: str) -> bool:

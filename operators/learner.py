@@ -99,16 +99,12 @@ class Learner:
             lane = self._lanes[prompt] = Lane(self._load(prompt), self._clock())
         return lane
 
-    @property
-    def oldest(self) -> int | None:
-        """The place, among all that arrived, of the oldest first trace of an open window."""
+    async def relieve(self) -> None:
+        """Close the oldest open window, unless a closed one is under way and will make room by itself."""
         window = self._windows.oldest()
-        return None if window is None else window.first
-
-    async def close_up_to(self, place: int) -> None:
-        """Close the open windows whose first trace is at ``place`` or before it, oldest first."""
-        for window in self._windows.close_up_to(place):
-            await self._close(self._lanes[window.prompt], window)
+        if window is not None and self._unpublished == self._windows.held:
+            for each in self._windows.close_up_to(window.first):
+                await self._close(self._lanes[each.prompt], each)
 
     async def feed(self, traces: Sequence[Trace], places: Sequence[int] | None = None) -> None:
         """Take traces in order of arrival; waits while too many are closed in and not yet published.

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta, Struct
 from rapidfuzz import fuzz
 
-from stream.kafka.tables import Kafka, Topics
+from stream.kafka.tables import Kafka, Service, Topics
 
 DEFAULT_STORE = "./tracecomb.d"
 
@@ -161,6 +161,7 @@ class Config(_Table, frozen=True):
     text: Text = Text()
     kafka: Kafka = Kafka()
     topics: Topics = Topics()
+    service: Service = Service()
 
 
 def load(path: str | Path | None = None, flags: Mapping[str, object] | None = None) -> Config:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec.structs import asdict, replace
 
-from operators.identity import identity
-from operators.imports import import_delta, import_source, proposed_ids
+from operators.imports import import_delta, import_source, proposed_ids, recognised
 from operators.settings import Settings
-from operators.state import Standing
-from operators.values import Bullet
 from operators.version import publish_delta, publish_rollback
 from stream.commands.merged import merged
 from stream.config import Config
@@ -61,7 +57,7 @@ def import_(options: Namespace, config: Config) -> int:
         if any(each.audit.get("source") == source for each in merged(prompt, prompt.version)):
             line(f"{options.prompt}: version {prompt.version} has all of it already, no new version")
             return 0
-        bullets = _recognised(imported.bullets, state.now)
+        bullets = recognised(imported.bullets, state.now)
         published = publish_delta(
             state,
             import_delta(bullets),
@@ -85,20 +81,6 @@ def import_(options: Namespace, config: Config) -> int:
         f"{counted(len(imported.bullets), 'bullet')} of {options.file} merged in"
     )
     return 0
-
-
-def _recognised(bullets: Sequence[Bullet], now: Standing) -> tuple[Bullet, ...]:
-    """The bullets, each under the key of one that is shown with the same text.
-
-    Most formats have no place for keys, and an export that is merged in again must not come to stand beside itself.
-    """
-    keys = {identity(each.section, each.content): each.key for each in now.bullets if each.key}
-    found = []
-    for each in bullets:
-        name = identity(each.section, each.content)
-        known = each.key or name in now.playbook.records or name not in keys
-        found.append(each if known else replace(each, key=keys[name]))
-    return tuple(found)
 
 
 def _settings(store: Store, config: Config) -> Settings:

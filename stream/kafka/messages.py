@@ -37,12 +37,10 @@ class Made(Entry, frozen=True, omit_defaults=True, kw_only=True):
 
     :param source: ``topic/partition`` of its traces.
     :param offsets: of ``traces``, one each in the same order.
-    :param control: the offset of the control that asked for it.
     """
 
     source: str = ""
     offsets: tuple[int, ...] = ()
-    control: int | None = None
 
 
 class Fates(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -155,10 +153,10 @@ def encode_delta(record: Made | Fates | Answer) -> bytes:
     return msgspec.json.encode(head)[:-1] + b"," + encode(record).removeprefix(b"{")
 
 
-def made_of(entry: Entry, source: str, offsets: Iterable[int], control: int | None = None) -> Made:
-    """A version's entry as it stands in ``prompt-deltas``."""
+def made_of(entry: Entry, source: str, offsets: Iterable[int]) -> Made:
+    """A version's entry as it stands in ``prompt-deltas``; the offset of a control that asked for it is in its audit."""
     known = {name: getattr(entry, name) for name in entry.__struct_fields__}
-    return Made(**known, source=source, offsets=tuple(offsets), control=control)
+    return Made(**known, source=source, offsets=tuple(offsets))
 
 
 def pack(hashes: bytes) -> str:

@@ -1,4 +1,4 @@
-"""The configuration's tables ``[kafka]`` and ``[topics]``."""
+"""The configuration's tables ``[kafka]``, ``[topics]`` and ``[service]``."""
 
 from __future__ import annotations
 
@@ -70,6 +70,34 @@ class Topics(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         if count > 1:
             last = max(at for at, each in enumerate(names) if each == name)
             raise ValueError(f"{self.__struct_fields__[last]}: another topic's name")
+
+class Service(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """``[service]``: how ``tracecomb run`` learns.
+
+    :param prompt: the prompt of traces that name none; without it the record's key names it.
+    :param batch_size: traces a window; with ``auto`` the controller chooses.
+    :param seed: of the shuffle.
+    :param in_flight: reflections under way at once, of all prompts together.
+    :param straggler_deadline: seconds that a closed window waits for its reflections.
+    :param traces: traces that may be taken and not done, and ``bytes`` of them; reading pauses there.
+    :param drain: seconds that a stop may take to publish what is ready.
+    :param on_loss: what to do when records expired before they were read.
+    """
+
+    prompt: Annotated[
+        str | None, Meta(description="a prompt's name, in which {agent} stands for the trace's agent and {{ for a brace")
+    ] = None
+    batch_size: Annotated[
+        Literal["auto"] | Annotated[int, Meta(ge=1, le=10_000)],
+        Meta(description='"auto" or a whole number from 1 to 10,000'),
+    ] = "auto"
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1, description="a whole number from 0")] = 0
+    in_flight: Annotated[int, Meta(ge=1, le=100_000, description="a whole number from 1 to 100,000")] = 64
+    straggler_deadline: Annotated[float, Meta(gt=0, le=604_800, description="seconds, over 0, at most a week")] = 120.0
+    traces: Annotated[int, Meta(ge=1, le=10_000_000, description="a whole number from 1 to 10,000,000")] = 50_000
+    bytes: Annotated[int, Meta(ge=1 << 20, le=1 << 40, description="a whole number of bytes, 1 MiB or more")] = 64 << 20
+    drain: Annotated[float, Meta(gt=0, le=3_600, description="seconds, over 0, at most 3,600")] = 20.0
+    on_loss: Annotated[Literal["stop", "continue"], Meta(description='"stop" or "continue"')] = "stop"
 
 
 def is_servers(text: str) -> bool:
