@@ -16,7 +16,7 @@ def newest(traces: Iterable[Trace], before: str | None = None) -> str | None:
     latest: datetime | None = None
     times = {(trace.ended, trace.started) for trace in traces if trace.ended or trace.started}
     for text in {text for pair in times for text in pair if text}:
-        time = _parsed(text)
+        time = parsed(text)
         if time is not None and (latest is None or time > latest):
             latest = time
     if latest is None:
@@ -24,7 +24,8 @@ def newest(traces: Iterable[Trace], before: str | None = None) -> str | None:
     return latest.isoformat(timespec="milliseconds" if latest.microsecond else "seconds").replace("+00:00", "Z")
 
 
-def _parsed(text: str | None) -> datetime | None:
+def parsed(text: str | None) -> datetime | None:
+    """A time of a trace; None for what is none. Without a zone it is taken for UTC."""
     if not text:
         return None
     try:

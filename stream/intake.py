@@ -12,14 +12,12 @@ from msgspec.structs import replace
 
 from operators.learner import Learner
 from operators.values import Trace
-from stream.config import Config, fill
-from stream.names import canonical
+from stream.config import Config
+from stream.prompts import Prompts
 from stream.records import Found
 from stream.resume import Done
 from stream.states import entries
 from stream.store import Store
-
-DEFAULT_PROMPT = "default"
 
 
 class Tally:
@@ -46,8 +44,7 @@ class Intake:
     def __init__(self, store: Store, learner: Learner, config: Config, tally: Tally, run: int, resumed: bool) -> None:
         self._store = store
         self._learner = learner
-        self._forced = _writable(config.replay.force_prompt)
-        self._template = _writable(config.replay.prompt)
+        self._prompts = Prompts(config.replay)
         self._tally = tally
         self._run = run
         self._resumed = resumed
@@ -66,17 +63,9 @@ class Intake:
             self._learner.resume(prompt, done.start_window)
         return done
 
-    def prompt_of(self, trace: Trace) -> str:
-        """The prompt a trace belongs to: forced, its own, the configured template's, or ``default``."""
-        if self._forced is not None:
-            return fill(self._forced, trace.agent) or DEFAULT_PROMPT
-        if trace.prompt:
-            return trace.prompt
-        return (fill(self._template, trace.agent) if self._template else "") or DEFAULT_PROMPT
-
     async def take(self, found: Sequence[Found]) -> None:
         """Give each trace its fate, in order."""
-        prompts = [self.prompt_of(each.trace) for each in found]
+        prompts = [self._prompts.of(each.trace) for each in found]
         self._published.clear()
         known = self._known(found, prompts)
         batch: list[Trace] = []
@@ -133,8 +122,3 @@ class Intake:
     def digest(self, trace: Trace) -> str:
         """The content digest of a trace under way, in hex."""
         return self.under_way[trace.prompt, trace.id].digest.hex()
-
-
-def _writable(template: str | None) -> str | None:
-    """A template that JSON can hold: the bytes of a command's argument may be no text."""
-    return None if template is None else canonical(template).encode("utf-8", "replace").decode()

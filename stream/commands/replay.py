@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import anyio
 from rich.cells import cell_len
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
 from operators.explanation import Explanation
+from stream.commands.reading import check_paths, progress
 from stream.config import Config
 from stream.files import TraceFiles
 from stream.intake import Tally
-from stream.logs import Level, configure
 from stream.replay import Replay, recorded_sizes
 from stream.sizes import AutoSizes, RecordedSizes
 from stream.states import newest
@@ -39,14 +33,18 @@ class Learned(NamedTuple):
 def replay(options: Namespace, config: Config) -> int:
     """Learn from the traces of files and folders, and say what came of it."""
     started = time.monotonic()
-    _check(options.paths)
+    check_paths(options.paths)
     files = TraceFiles(options.paths, exclude=[options.at])  # before a store is made for a path that is mistyped
     recorded = None
     if options.sizes_from:
         with Store.open(options.sizes_from, write=False) as other:
             recorded = recorded_sizes(other)
-    with Store.open(options.at, write=True, create=True) as store, _progress(files, options.verbose) as progress:
-        run = Replay(store, files, config, recorded=recorded, go_on=options.go_on, progress=progress)
+    with Store.open(options.at, write=True, create=True) as store, progress(files, options.verbose) as show:
+
+        def advance(tally: Tally) -> None:
+            show(f"{counted(tally.learned, 'trace')} learned, {counted(tally.updates, 'version')}")
+
+        run = Replay(store, files, config, recorded=recorded, go_on=options.go_on, progress=advance)
         tally = anyio.run(run.run)
         states = {name: newest(store.prompt(name)).now for name in sorted(tally.prompts)}
         prompts = {name: Learned(now.version, len(now.bullets)) for name, now in states.items()}
@@ -64,48 +62,6 @@ def replay(options: Namespace, config: Config) -> int:
     else:
         _print(tally, prompts, options.given_at)
     return 0
-
-
-def _check(paths: list[str]) -> None:
-    """Fail on what was asked for by name and cannot be read; what lies in a folder is only skipped.
-
-    :raises OSError: naming the path.
-    """
-    for path in paths:
-        if os.path.isfile(path):
-            open(path, "rb").close()
-        elif os.path.isdir(path):
-            os.scandir(path).close()
-
-
-@contextmanager
-def _progress(files: TraceFiles, verbose: bool) -> Iterator[Callable[[Tally], None]]:
-    """A bar on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda tally: None
-        return
-    bar = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-        console=Console(file=sys.stderr),
-        transient=True,
-    )
-    task = bar.add_task("reading", total=files.bytes_total)
-
-    def advance(tally: Tally) -> None:
-        told = f"{counted(tally.learned, 'trace')} learned, {counted(tally.updates, 'version')}"
-        bar.update(task, completed=files.bytes_read, description=told)
-
-    level: Level = "debug" if verbose else "warning"
-    try:
-        with bar:
-            configure(level)  # to the bar's stderr, which writes above the bar and not into it
-            yield advance
-    finally:
-        configure(level)
 
 
 def _talk(run: Replay, tally: Tally, prompts: dict[str, Learned]) -> None:

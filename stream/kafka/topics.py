@@ -19,7 +19,7 @@ from stream.kafka.layout import TopicFound, faults, settings_for
 from stream.kafka.tables import Kafka, Topics
 from stream.terminal import counted
 
-__all__ = ["DEFAULT_PARTITIONS", "TopicFound", "Topics", "check", "create", "found"]
+__all__ = ["DEFAULT_PARTITIONS", "TopicFound", "Topics", "check", "cluster_id", "create", "found"]
 
 DEFAULT_PARTITIONS = 6
 _SEEN_WITHIN = 30.0
@@ -49,8 +49,8 @@ async def create(
         count = there.get(topics.traces) or partitions or DEFAULT_PARTITIONS
         if partitions not in (None, count):
             raise ClusterError(
-                f"{topics.traces} has {counted(count, 'partition')}, so every topic of ours must; nothing was made. Leave "
-                "out --partitions, or name another topic of traces under [topics] in the configuration"
+                f"{topics.traces} has {counted(count, 'partition')}, so every topic of ours must; nothing was made. "
+                "Leave out --partitions, or name another topic of traces under [topics] in the configuration"
             )
         if not missing:
             return []
@@ -88,6 +88,15 @@ async def found(kafka: Kafka, topics: Topics) -> dict[str, TopicFound]:
         names = [name for name in asdict(topics).values() if name in there]
         settings = {name: await _settings(admin, ConfigResourceType.TOPIC, name) for name in names}
     return {name: TopicFound(there[name], settings[name]) for name in names}
+
+
+async def cluster_id(kafka: Kafka) -> str:
+    """Return the id of the cluster, which new storage changes.
+
+    :raises ClusterError: when it cannot be reached.
+    """
+    async with _admin(kafka) as admin:
+        return str((await admin.describe_cluster())["cluster_id"])
 
 
 @asynccontextmanager
