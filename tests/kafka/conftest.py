@@ -16,15 +16,19 @@ from stream.kafka.topics import create
 from tests.conftest import require
 
 GIVEN = os.environ.get("TRACECOMB_TEST_KAFKA", "")
-FIXTURES = {"kafka", "own_broker"}
+STARTED = {"own_broker", "startable"} if GIVEN else {"kafka", "own_broker", "startable"}
+"""Fixtures that start a broker, or stand for a test that does."""
 
 _missing: list[str] = []
 
 
+def starts_a_broker(item: pytest.Item) -> bool:
+    return not STARTED.isdisjoint(getattr(item, "fixturenames", ()))
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Get the broker's jars before any test's time runs: the first time ever it may take a minute."""
-    wanted = {name for item in session.items for name in getattr(item, "fixturenames", ())} & FIXTURES
-    if session.config.option.collectonly or not wanted or (GIVEN and wanted == {"kafka"}):
+    if session.config.option.collectonly or not any(map(starts_a_broker, session.items)):
         return
     try:
         java()
@@ -33,8 +37,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         _missing.append(" ".join(str(error).split()))
 
 
-def _require_broker() -> None:
-    require(f"a Kafka broker ({'; '.join(_missing)})", not _missing)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Say once, and not for each test, why there is no broker."""
+    if starts_a_broker(item):
+        require(f"a Kafka broker ({'; '.join(_missing)})", not _missing)
+
+
+@pytest.fixture
+def startable() -> None:
+    """For tests that start a broker themselves."""
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +57,6 @@ def kafka() -> Iterator[str]:
     if GIVEN:
         yield GIVEN
         return
-    _require_broker()
     broker = Broker()
     anyio.run(broker.start)
     yield broker.bootstrap
@@ -56,7 +66,6 @@ def kafka() -> Iterator[str]:
 @pytest.fixture
 async def own_broker() -> AsyncIterator[Broker]:
     """A broker that only this test has, to stop, freeze, kill or restart."""
-    _require_broker()
     async with Broker() as broker:
         yield broker
 
