@@ -12,7 +12,7 @@ from operators.facts import EMPTY, Count, Delta, Evidence, FoldCover, PersonFact
 from operators.fit import PowerLaw, fit, plateau
 from operators.fold import fold
 from operators.identity import SECTIONS, identity, normalise, section_key, section_slug
-from operators.imports import import_delta, import_source, proposed_ids
+from operators.imports import import_delta, import_source, proposed_ids, publish_import
 from operators.lane import WindowLost
 from operators.learn import Learning, enter_all, learn, votes_of
 from operators.learner import Learner
@@ -147,6 +147,7 @@ __all__ = (
     "prefixes",
     "proposed_ids",
     "publish_delta",
+    "publish_import",
     "publish_rollback",
     "publish_window",
     "removal",

@@ -23,6 +23,7 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     :param ids: display ids given, as (identity, id).
     :param folded: whether old facts were folded after the delta was applied.
     :param max_staleness: and ``fold_after``: the settings it was made with, for a version is rebuilt as it was made.
+    :param counters: whether the update's text shows counts.
     :param snapshot: the whole state after this version, now and then, and where the delta alone cannot say it.
     """
 
@@ -46,6 +47,7 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     folded: bool = False
     max_staleness: int = 1
     fold_after: int = 50
+    counters: bool = False
     audit: dict[str, Any] = field(default_factory=dict)
     snapshot: Snapshot | None = None
     stats: dict[str, Any] = field(default_factory=dict)

@@ -6,8 +6,9 @@ importing it once more changes nothing. Another import of the same bullets has a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -15,14 +16,17 @@ from msgspec.structs import replace
 
 from operators.facts import Count, Delta, Evidence, Text
 from operators.identity import identity, normalise
-from operators.state import Standing
+from operators.settings import Settings
+from operators.state import PromptState, Standing
 from operators.text import display_number
 from operators.values import Bullet
+from operators.version import Published, publish_delta
 
 LONGEST_ID = 100
 """Longer display ids are not kept, in characters."""
 
 _NUMBER_DIGITS = 9
+_DIGEST = bytes(8).hex()
 
 
 class _Joined(Struct):
@@ -90,6 +94,34 @@ def recognised(bullets: Sequence[Bullet], now: Standing) -> tuple[Bullet, ...]:
         known = each.key or name in now.playbook.records or name not in keys
         found.append(each if known else replace(each, key=keys[name]))
     return tuple(found)
+
+
+def publish_import(
+    state: PromptState,
+    bullets: Sequence[Bullet],
+    settings: Settings,
+    *,
+    format: str = "",
+    extra: Mapping[str, Any] | None = None,
+    at: str | None = None,
+    lineage: str = "",
+) -> Published:
+    """Make the version of an import; whether the prompt holds it already is for the caller to look up.
+
+    :param format: what the bullets were read from, and ``extra`` what else that held.
+    """
+    known = recognised(bullets, state.now)
+    return publish_delta(
+        state,
+        import_delta(known),
+        settings,
+        kind="import",
+        ids=proposed_ids(known),
+        traces=[(import_source(known), _DIGEST)],
+        at=at,
+        lineage=lineage,
+        audit={"source": import_source(bullets), "format": format, "extra": dict(extra or {})},
+    )
 
 
 def _is_kept(bullet_id: str) -> bool:

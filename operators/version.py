@@ -231,6 +231,7 @@ def _publish(
         folded=folds,
         max_staleness=settings.max_staleness,
         fold_after=settings.fold_after,
+        counters=settings.counters,
         audit=dict(audit or {}),
         snapshot=snapshot,
         stats=update.stats,
