@@ -67,8 +67,12 @@ class BatchSizes:
         self._prompts: dict[str, Overload] = {}
         if state is None or state.candidates != sizes:
             state = SizesState(sizes, profiling=len(sizes) >= FEWEST_SIZES)
+        self._take_up(state)
+
+    def _take_up(self, state: SizesState) -> None:
+        sizes = self._candidates
         self._revision = state.revision
-        self._profile = Profile(sizes, windows_per_size, state.samples, state.missed)
+        self._profile = Profile(sizes, self._per_size, state.samples, state.missed)
         self._profiling = state.profiling
         self._size = min(max(state.size, sizes[0]), sizes[-1])
         self._drift = deque(state.drift, DRIFT_SAMPLES)
@@ -132,6 +136,11 @@ class BatchSizes:
         fitting = [size for size in self._candidates if size <= overload.clamp]
         clamp = fitting[-1] if fitting else self._candidates[0]
         self._prompts[prompt] = overload if clamp == overload.clamp else Overload(clamp)
+
+    def go_on(self, state: SizesState) -> None:
+        """Take up what another controller exported, if it had the same candidates and has seen more."""
+        if state.candidates == self._candidates and state.revision > self._revision:
+            self._take_up(state)
 
     def export(self) -> SizesState:
         """What is known about the service. Windows that are open are not in it: after a crash they open again."""

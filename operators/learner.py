@@ -100,11 +100,12 @@ class Learner:
         return lane
 
     async def relieve(self) -> None:
-        """Close the oldest open window, unless a closed one is under way and will make room by itself."""
-        window = self._windows.oldest()
-        if window is not None and self._unpublished == self._windows.held:
-            for each in self._windows.close_up_to(window.first):
-                await self._close(self._lanes[each.prompt], each)
+        """Close the oldest open windows, an eighth of their traces, unless a closed one will make room by itself."""
+        held = self._windows.held
+        left = held * 7 // 8 if self._unpublished == held else held
+        while self._windows.held > left and (oldest := self._windows.oldest()) is not None:
+            for window in self._windows.close_up_to(oldest.first):
+                await self._close(self._lanes[window.prompt], window)
 
     async def feed(self, traces: Sequence[Trace], places: Sequence[int] | None = None) -> None:
         """Take traces in order of arrival; waits while too many are closed in and not yet published.

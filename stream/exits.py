@@ -32,6 +32,7 @@ def ending(error: BaseException) -> tuple[int, str] | None:
     """The exit code and the message for an error; None for one that nothing but a mistake of ours explains."""
     from stream.kafka.broker.errors import BrokerError
     from stream.kafka.cluster import ClusterError
+    from stream.kafka.errors import PartitionHalted, ServiceStopped
     from stream.replay import TooManyRejects
     from stream.runs import SettingsChanged
 
@@ -46,6 +47,8 @@ def ending(error: BaseException) -> tuple[int, str] | None:
         (StoreError, FAILED),
         (ClusterError, FAILED),
         (BrokerError, FAILED),
+        (ServiceStopped, FAILED),
+        (PartitionHalted, FAILED),
         (FormatError, FAILED),
         (OSError, FAILED),
     )

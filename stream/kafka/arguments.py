@@ -51,6 +51,10 @@ def _cluster(parser: Parser) -> None:
     parser.set_defaults(own_store=True)
 
 
+def _run(parser: Parser) -> None:
+    _cluster(parser)
+
+
 def _send(parser: Parser) -> None:
     parser.add_argument(
         "paths", nargs="+", metavar="PATH", help="files, folders (in path order), - for stdin; .gz and .zst too"
@@ -97,6 +101,12 @@ After a kill the last few traces may be sent twice; they carry the same id, and 
 cannot be read as a trace is counted as rejected, with file and line, and not sent. What comes from stdin is not
 remembered."""
 
+_RUNNING = """
+
+It runs until SIGTERM or Ctrl-C, which closes the open windows, publishes them and leaves; a second one cuts that short.
+Start as many as there are partitions: they share them. Killed at any instant it loses nothing: each trace has exactly
+one fate, and what was under way is read again. Logs go to stderr, as JSON lines where that is no terminal."""
+
 KAFKA_COMMANDS = (
     Command(
         "kafka start",
@@ -119,6 +129,14 @@ KAFKA_COMMANDS = (
         "say what is wrong with the topics, and how to mend it",
         "tracecomb topics check --config tracecomb.toml",
         _check,
+    ),
+    Command(
+        "run",
+        "run.run",
+        "learn from the topic of traces, and publish each new version of a prompt",
+        "tracecomb run --config tracecomb.toml",
+        _run,
+        _RUNNING,
     ),
     Command(
         "send",

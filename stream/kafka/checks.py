@@ -100,8 +100,10 @@ def judged(ours: Ours, found: Found) -> Taken:
     """
     record = _record(ours, found.record)
     heads = {key: _head(ours, key, value) for key, value in found.updates.items()}
-    position = _position(ours, ours.traces, found.committed_traces, record and record.traces, found.end)
-    controls = _position(ours, ours.controls, found.committed_controls, record and record.controls, found.controls_end)
+    position = _position(ours, ours.traces, found.committed_traces, record.traces if record else None, found.end)
+    controls = _position(
+        ours, ours.controls, found.committed_controls, record.controls if record else None, found.controls_end
+    )
     if position is None:
         if heads or found.states:
             known = len(heads.keys() | found.states.keys())
@@ -121,7 +123,9 @@ def judged(ours: Ours, found: Found) -> Taken:
                 )
     missing = next((key for key in heads if key not in found.states), None)
     if missing is not None:
-        raise Contradiction(f"{_name(missing)} has versions, but {ours.state.topic}/{ours.partition} has no state of it")
+        raise Contradiction(
+            f"{_name(missing)} has versions, but {ours.state.topic}/{ours.partition} has no state of it"
+        )
     lost = _lost(position, found.begin)
     if found.begin > position.offset:
         position = Position(found.begin, position.beyond >> (found.begin - position.offset))

@@ -1,4 +1,4 @@
-"""Controls: what people ask for, as a record of ``prompt-controls`` keyed by its prompt, and what makes a version of it.
+"""Controls: what people ask for, as a record of ``prompt-controls`` keyed by its prompt, and what makes its version.
 
     {"schema": 1, "kind": "rollback", "prompt": "support/refunds", "to": 3}
     {"schema": 1, "kind": "pin", "prompt": "support/refunds", "bullet": "err-00012"}     unpin and remove alike
@@ -110,7 +110,9 @@ def maker(
     :param then: the state that a rollback goes back to.
     :return: it raises ``Declined`` or ``Undecidable`` when there is nothing to make.
     """
-    at = control.at or datetime.fromtimestamp(timestamp / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    at = control.at or datetime.fromtimestamp(timestamp / 1000, UTC).isoformat(timespec="seconds").replace(
+        "+00:00", "Z"
+    )
 
     def make(state: PromptState) -> Published:
         if control.kind == "rollback":

@@ -146,7 +146,7 @@ def decode_delta(data: bytes) -> Made | Fates | Answer:
 
 
 def encode_delta(record: Made | Fates | Answer) -> bytes:
-    """A record of ``prompt-deltas`` as bytes: the version of its schema first, then its kind, though it is a default."""
+    """A record of ``prompt-deltas`` as bytes, with the version of its schema and its kind, though they are defaults."""
     head: dict[str, Any] = {"schema": SCHEMA}
     if not isinstance(record, Made):
         head["kind"] = record.kind
@@ -154,7 +154,7 @@ def encode_delta(record: Made | Fates | Answer) -> bytes:
 
 
 def made_of(entry: Entry, source: str, offsets: Iterable[int]) -> Made:
-    """A version's entry as it stands in ``prompt-deltas``; the offset of a control that asked for it is in its audit."""
+    """A version's entry as it stands in ``prompt-deltas``; its audit names the control that asked for it."""
     known = {name: getattr(entry, name) for name in entry.__struct_fields__}
     return Made(**known, source=source, offsets=tuple(offsets))
 

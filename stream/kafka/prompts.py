@@ -59,7 +59,7 @@ class Prompts:
                 self._restore(prompt, record.overload)
         if state.now.version != self._versions.get(key, state.now.version):
             raise PartitionHalted(
-                f"prompt {prompt!r} has version {self._versions[key]}, but its state is of version {state.now.version}: "
+                f"prompt {prompt!r} has version {self._versions[key]}, its state is of version {state.now.version}: "
                 "restore both topics from one moment, or learn into new ones"
             )
         self._loaded[prompt] = state, recent

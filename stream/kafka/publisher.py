@@ -190,7 +190,9 @@ class Publisher:
         except BaseException as error:
             await self._abort()
             if isinstance(error, NEVER):
-                raise CannotPublish(f"{self._ours.source}: the broker will never take what is ready: {error}") from error
+                raise CannotPublish(
+                    f"{self._ours.source}: the broker will never take what is ready: {error}"
+                ) from error
             if isinstance(error, Exception):
                 raise TenureLost(f"{type(error).__name__}: {error}") from error
             raise

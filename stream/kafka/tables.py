@@ -71,6 +71,7 @@ class Topics(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             last = max(at for at, each in enumerate(names) if each == name)
             raise ValueError(f"{self.__struct_fields__[last]}: another topic's name")
 
+
 class Service(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """``[service]``: how ``tracecomb run`` learns.
 
@@ -85,7 +86,8 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """
 
     prompt: Annotated[
-        str | None, Meta(description="a prompt's name, in which {agent} stands for the trace's agent and {{ for a brace")
+        str | None,
+        Meta(description="a prompt's name, in which {agent} stands for the trace's agent and {{ for a brace"),
     ] = None
     batch_size: Annotated[
         Literal["auto"] | Annotated[int, Meta(ge=1, le=10_000)],

@@ -1,0 +1,175 @@
+"""Intake: what becomes of each record of a partition, chunk by chunk in the order of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from aiokafka.structs import ConsumerRecord
+from msgspec.structs import replace
+
+from operators.learner import Learner
+from operators.values import Trace
+from stream.config import fill
+from stream.kafka import rejected
+from stream.kafka.checks import Ours
+from stream.kafka.homes import Partitioner, home
+from stream.kafka.layout import MAX_MESSAGE_BYTES
+from stream.kafka.ledger import Ledger
+from stream.kafka.outgoing import Message
+from stream.kafka.prompts import Prompts
+from stream.kafka.publisher import Publisher
+from stream.kafka.recent import Recent, hash_of
+from stream.kafka.sift import NoTrace, trace_of
+from stream.kafka.tally import Tally
+
+DEFAULT_PROMPT = "default"
+_KNOWN_HOMES = 100_000
+
+
+class UnderWay(NamedTuple):
+    """A trace that was taken and has no version yet: its record, and its id's hash."""
+
+    record: ConsumerRecord
+    hash: bytes
+
+
+class Intake:
+    """Gives each record its fate: fed to the learner, a duplicate, skipped, or rejected.
+
+    :param template: the prompt of traces that name none.
+    """
+
+    def __init__(
+        self,
+        ours: Ours,
+        ledger: Ledger,
+        prompts: Prompts,
+        publisher: Publisher,
+        tally: Tally,
+        *,
+        partitioner: Partitioner,
+        template: str | None,
+    ) -> None:
+        self._ours = ours
+        self._ledger = ledger
+        self._prompts = prompts
+        self._publisher = publisher
+        self._tally = tally
+        self._partitioner = partitioner
+        self._template = template
+        self._homes: dict[str, int] = {}
+        self._recent: dict[str, Recent] = {}
+        self.under_way: dict[tuple[str, str], UnderWay] = {}
+        """Traces that were fed and have no version yet, by prompt and id."""
+        self.bytes = 0
+        """Of the records of those."""
+
+    async def take(self, records: Sequence[ConsumerRecord], learner: Learner) -> None:
+        """Give each record its fate.
+
+        :param records: as many as the ledger has room for, in order.
+        :raises TooManyRejects: past the configured limits.
+        """
+        offsets = [record.offset for record in records]
+        last = offsets[-1]
+        wanted = self._ledger.deliver(offsets)
+        if len(wanted) < len(offsets):
+            left = set(wanted)
+            records = [record for record in records if record.offset in left]
+        traces: list[Trace] = []
+        places: list[int] = []
+        for record in records:
+            try:
+                trace = trace_of(record.value)
+                if trace is not None:
+                    trace = self._at_home(trace, record)
+            except NoTrace as error:
+                self.reject(record, str(error))
+                continue
+            if trace is None:
+                self._publisher.skip(record.offset)
+                self._tally.skipped += 1
+                continue
+            key, hash = (trace.prompt, trace.id), hash_of(trace.id)
+            if key in self.under_way or not self.recent(trace.prompt).take(hash):
+                self._publisher.duplicate(record.offset, *key)
+                self._tally.duplicates += 1
+                continue
+            self.under_way[key] = UnderWay(record, hash)
+            self.bytes += len(record.value)
+            traces.append(trace)
+            places.append(record.offset)
+        self._tally.good(len(traces))
+        if traces:
+            await learner.feed(traces, places)
+        await learner.passed(last)
+
+    def recent(self, prompt: str) -> Recent:
+        """The prompt's last trace ids."""
+        found = self._recent.get(prompt)
+        if found is None:
+            found = self._recent[prompt] = self._prompts.recent(prompt)
+        return found
+
+    def offset(self, trace: Trace) -> int:
+        """Where a trace under way stood."""
+        return int(self.under_way[trace.prompt, trace.id].record.offset)
+
+    def reject(self, record: ConsumerRecord, reason: str) -> None:
+        """Reject a record that is in no window.
+
+        :raises TooManyRejects: past the configured limits.
+        """
+        self._publisher.reject(self.rejection(record, reason), record.offset)
+        self._tally.bad(f"{self._ours.source} offset {record.offset}", reason)
+
+    def rejection(self, record: ConsumerRecord, reason: str) -> Message:
+        """What ``trace-rejects`` gets of a record."""
+        encoded = rejected.encode(
+            rejected.Rejected(
+                topic=record.topic,
+                partition=record.partition,
+                offset=record.offset,
+                timestamp=record.timestamp,
+                reason=reason,
+                key=record.key,
+                value=record.value,
+                headers=tuple(record.headers),
+            ),
+            MAX_MESSAGE_BYTES,
+        )
+        return Message(self._ours.topics.rejects, encoded.key, encoded.value, encoded.headers)
+
+    def done(self, prompt: str, ids: Sequence[str]) -> None:
+        """Let go of traces whose version is committed."""
+        for id in ids:
+            self.bytes -= len(self.under_way.pop((prompt, id)).record.value or b"")
+
+    def _at_home(self, trace: Trace, record: ConsumerRecord) -> Trace:
+        """The trace under the prompt that it belongs to, if that is at home in this partition."""
+        prompt = trace.prompt
+        if not prompt:
+            prompt = self._prompt_of(trace, record.key)
+            trace = replace(trace, prompt=prompt)
+        at = self._homes.get(prompt)
+        if at is None:
+            if len(self._homes) > _KNOWN_HOMES:
+                self._homes.clear()
+            at = self._homes[prompt] = home(prompt.encode(), self._partitioner, self._ours.count)
+        if at != self._ours.partition:
+            self._tally.foreign += 1
+            raise NoTrace(
+                f"foreign: prompt {prompt!r} is at home in partition {at} ({self._partitioner}); "
+                "key traces by their prompt, with that partitioner"
+            )
+        return trace
+
+    def _prompt_of(self, trace: Trace, key: bytes | None) -> str:
+        named = fill(self._template, trace.agent) if self._template else ""
+        if named or not key:
+            return named or DEFAULT_PROMPT
+        try:
+            return key.decode()
+        except UnicodeDecodeError:
+            raise NoTrace("it names no prompt, and its key is not UTF-8") from None

@@ -1,0 +1,81 @@
+"""Finished reflections, kept for records that are delivered again: a model call is paid for once."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+
+from operators.method import Method
+from operators.values import Bullet, Curation, Given, Reflection, Trace
+
+KEPT = 50_000
+"""How many finished reflections are kept, of all partitions of a worker."""
+
+Place = tuple[str, int, int]
+"""Topic, partition, offset."""
+
+
+class Reflections:
+    """Reflections by the place of their trace, the oldest forgotten first."""
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self._kept = kept
+        self._found: OrderedDict[Place, Reflection] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def get(self, place: Place) -> Reflection | None:
+        """The reflection of the record there, if it was finished."""
+        return self._found.get(place)
+
+    def put(self, place: Place, reflection: Reflection) -> None:
+        """Keep a finished reflection."""
+        self._found[place] = reflection
+        if len(self._found) > self._kept:
+            self._found.popitem(last=False)
+
+    def drop(self, place: Place) -> None:
+        """Forget one: its trace is done."""
+        self._found.pop(place, None)
+
+
+class Remembering:
+    """A method whose awaited reflections are kept by the place of their trace.
+
+    What completes without suspending costs no call to a model, and is not kept.
+
+    :param place: of a trace under way.
+    """
+
+    def __init__(self, method: Method, reflections: Reflections, place: Callable[[Trace], Place]) -> None:
+        self._method = method
+        self._reflections = reflections
+        self._place = place
+        self.curate: Callable[[Sequence[Given], Sequence[Bullet]], Curation | Awaitable[Curation]] = method.curate
+        self.reduce: Callable[[Sequence[Bullet], Sequence[Bullet]], Curation | Awaitable[Curation]] = method.reduce
+
+    @property
+    def name(self) -> str:
+        """The method's own name."""
+        return self._method.name
+
+    @property
+    def reduces(self) -> bool:
+        """Whether the method has a level 2."""
+        return self._method.reduces
+
+    def reflect(self, trace: Trace, seen: Sequence[Bullet]) -> Reflection | Awaitable[Reflection]:
+        """The method's reflection, or the one that it made of the same record before."""
+        if self._reflections:
+            known = self._reflections.get(self._place(trace))
+            if known is not None:
+                return known
+        made = self._method.reflect(trace, seen)
+        return made if isinstance(made, Reflection) else self._kept(trace, made)
+
+    async def _kept(self, trace: Trace, made: Awaitable[Reflection]) -> Reflection:
+        place = self._place(trace)  # now, for later it may have its version already
+        reflection = await made
+        self._reflections.put(place, reflection)
+        return reflection

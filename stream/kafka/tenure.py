@@ -1,0 +1,290 @@
+"""Tenure: one partition owned for one epoch, from taking it over to letting it go.
+
+All that is under way lives in it and dies with it: windows, ledger, producer. What was finished but not committed is
+read again by whoever owns the partition next, in the same order, and makes the same versions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import anyio
+import structlog
+from aiokafka.structs import ConsumerRecord
+from structlog.contextvars import bound_contextvars
+
+from operators.learner import Learner
+from operators.seen import seen
+from operators.state import PromptState
+from operators.values import Bullet, Trace
+from operators.version import Published
+from stream.kafka.asking import Asking
+from stream.kafka.checks import Ours, Taken
+from stream.kafka.errors import RecordsLost
+from stream.kafka.intake import Intake
+from stream.kafka.layout import MAX_MESSAGE_BYTES
+from stream.kafka.ledger import SPAN, Ledger
+from stream.kafka.messages import Answer
+from stream.kafka.outgoing import version_messages
+from stream.kafka.producing import producer, transactional_id
+from stream.kafka.prompts import Prompts
+from stream.kafka.publisher import Publisher
+from stream.kafka.remembered import Place, Remembering
+from stream.kafka.shared import Shared
+from stream.kafka.takeover import take_over
+
+log = structlog.get_logger()
+
+CHUNK = 500
+"""Records that are decoded between two looks at everything else: some milliseconds of work."""
+
+_WAITING = 2_000
+_TICK_SECONDS = 1.0
+_TICKS_PER_WAIT = 10
+
+
+class Tenure:
+    """One partition in one epoch; :meth:`run` is its life.
+
+    :param seek: lets the partition be read from an offset on.
+    """
+
+    def __init__(self, shared: Shared, ours: Ours, seek: Callable[[int], None]) -> None:
+        self._shared = shared
+        self.ours = ours
+        self._seek = seek
+        self._inbox: deque[Sequence[ConsumerRecord]] = deque()
+        self._waiting = 0
+        self._waiting_bytes = 0
+        self._work = asyncio.Event()
+        self._running: tuple[Learner, Publisher, Ledger, Intake] | None = None
+        self._scope = anyio.CancelScope()
+        self._stalled = False
+        self.accepting = False
+        """Whether records of the partition may be handed over; before and after they are to be dropped."""
+        self.is_lost = False
+        """Whether it ended because the partition is to be taken over again."""
+        self.has_published = False
+
+    async def run(self) -> None:
+        """Take the partition over and learn from it until :meth:`let_go`.
+
+        :raises ServiceStopped: when the service may not go on.
+        :raises PartitionHalted: when this partition may not.
+        :raises TenureLost: when nobody knows what was published.
+        """
+        ours, config = self.ours, self._shared.config
+        id = transactional_id(ours.group, ours.topics.traces, ours.partition)
+        with self._scope:
+            async with producer(self._shared.connection, id, max_bytes=MAX_MESSAGE_BYTES) as made:
+                taken = await take_over(self._shared.reads, ours)
+                self._look_at_loss(taken)
+                if taken.sizes is not None:
+                    self._shared.controller.go_on(taken.sizes)
+                ledger = Ledger(taken.position, ours.source)
+                prompts = Prompts(taken.states, taken.versions, ours.lineage, self._shared.controller.restore)
+                publisher = Publisher(
+                    made, ours, ledger, taken.controls, self._shared.controller.export, self._progress
+                )
+                intake = Intake(
+                    ours,
+                    ledger,
+                    prompts,
+                    publisher,
+                    self._shared.tally,
+                    partitioner=config.kafka.partitioner,
+                    template=config.service.prompt,
+                )
+                await self._learn(taken, prompts, publisher, ledger, intake)
+
+    async def _learn(
+        self, taken: Taken, prompts: Prompts, publisher: Publisher, ledger: Ledger, intake: Intake
+    ) -> None:
+        shared, ours = self._shared, self.ours
+        learner = Learner(
+            Remembering(shared.method, shared.reflections, lambda trace: self._place(intake.offset(trace))),
+            self._sink,
+            sizes=shared.sizes,
+            clock=shared.clock,
+            settings=shared.settings,
+            load=prompts.state,
+            seen=self._seen,
+            lineage=ours.lineage,
+            calls=shared.calls,
+            arrival=intake.offset,
+            span=SPAN // 2,
+        )
+        asking = Asking(shared.reads, ours, shared.settings, learner, publisher, shared.config.kafka.partitioner)
+        async with anyio.create_task_group() as tasks, learner:
+            self._running = learner, publisher, ledger, intake
+            tasks.start_soon(publisher.run)
+            tasks.start_soon(self._pump, learner, ledger, intake)
+            tasks.start_soon(self._tick, learner)
+            tasks.start_soon(asking.run)
+            if taken.lost:
+                publisher.lose(taken.lost)
+            elif taken.first:
+                publisher.begin()
+            self._seek(taken.position.offset)
+            self.accepting = True
+            log.info("partition taken over", offset=taken.position.offset, prompts=len(taken.versions))
+            await anyio.sleep_forever()
+
+    def take(self, records: Sequence[ConsumerRecord]) -> None:
+        """Take records that were read, in order."""
+        for at in range(0, len(records), CHUNK):
+            chunk = records[at : at + CHUNK]
+            self._inbox.append(chunk)
+            self._waiting += len(chunk)
+            self._waiting_bytes += sum(record.serialized_value_size for record in chunk)
+        self._work.set()
+
+    def passed_to(self, offset: int) -> None:
+        """Know that the reader has come to ``offset``, also where no record was."""
+        if self._running is not None and self.accepting and not self._inbox:
+            self._running[2].pass_to(offset)
+
+    @property
+    def traces(self) -> int:
+        """How many records were taken and are not done."""
+        return self._waiting + (self._running[2].in_flight if self._running else 0)
+
+    @property
+    def bytes(self) -> int:
+        """Of those, as far as they are traces."""
+        return self._waiting_bytes + (self._running[3].bytes if self._running else 0)
+
+    def is_full(self, paused: bool) -> bool:
+        """Whether the partition must not be read further for now; once it is paused, not before half is free."""
+        if self._stalled or self._waiting > (0 if paused else _WAITING):
+            return True
+        if not paused or self._running is None:
+            return False
+        ledger = self._running[2]
+        return ledger.oldest is not None and (ledger.newest or 0) - ledger.oldest > SPAN // 2
+
+    async def relieve(self) -> None:
+        """Close the oldest open window: a bound over all partitions would starve it."""
+        if self._running is not None:
+            await self._running[0].relieve()
+
+    async def let_go(self, seconds: float, *, drain: bool) -> None:
+        """Publish what is ready, then end; what does not get done in time is abandoned.
+
+        :param drain: close the open windows too, as they are.
+        """
+        self.accepting = False
+        self._inbox.clear()
+        if self._running is not None and not self._scope.cancel_called:
+            learner, publisher, _, _ = self._running
+            with anyio.move_on_after(seconds) as scope:
+                try:
+                    if drain:
+                        await learner.drain(end=False)
+                    await publisher.flush()
+                except Exception as error:  # whatever it is, run() has failed with it
+                    log.debug("nothing more could be published", partition=self.ours.source, reason=str(error))
+            if scope.cancelled_caught:
+                log.warning("let go with work under way, which is read again", partition=self.ours.source)
+        self.abandon()
+
+    def lose(self) -> None:
+        """End at once, for the partition to be taken over again."""
+        self.is_lost = True
+        self.abandon()
+
+    def abandon(self) -> None:
+        """End at once."""
+        self.accepting = False
+        self._scope.cancel()
+
+    def _progress(self) -> None:
+        self.has_published = True
+        self._work.set()
+
+    async def _pump(self, learner: Learner, ledger: Ledger, intake: Intake) -> None:
+        while True:
+            await self._work.wait()
+            self._work.clear()
+            while self._inbox and self.accepting:
+                chunk = self._inbox[0]
+                await learner.passed(chunk[0].offset)  # before it is taken: what it closes may be all that makes room
+                room = ledger.fits([record.offset for record in chunk])
+                self._stalled = room == 0
+                if not room:
+                    break
+                part, rest = chunk[:room], chunk[room:]
+                if rest:
+                    self._inbox[0] = rest
+                else:
+                    self._inbox.popleft()
+                self._waiting -= len(part)
+                self._waiting_bytes -= sum(record.serialized_value_size for record in part)
+                await intake.take(part, learner)
+                await asyncio.sleep(0)
+
+    async def _tick(self, learner: Learner) -> None:
+        max_wait = self._shared.settings.max_wait or _TICK_SECONDS
+        while True:
+            await anyio.sleep(min(_TICK_SECONDS, max_wait / _TICKS_PER_WAIT))
+            await learner.tick()
+
+    async def _sink(self, published: Published) -> None:
+        """Have a version committed, with what became of its traces."""
+        assert self._running is not None
+        _, publisher, _, intake = self._running
+        entry, tally = published.entry, self._shared.tally
+        prompt, control = entry.prompt, entry.audit.get("control")
+        recent = intake.recent(prompt)
+        under_way = [intake.under_way[prompt, id] for id, _ in entry.traces] if entry.kind == "window" else []
+        ids = recent.publish(b"".join(each.hash for each in under_way))
+        offsets = [each.record.offset for each in under_way]
+        messages = version_messages(
+            self.ours, published, offsets, recent=ids, overload=self._shared.controller.overload(prompt)
+        )
+        by_id = dict(zip((id for id, _ in entry.traces), under_way, strict=False))
+        messages += [intake.rejection(by_id[id].record, reason) for id, reason in entry.rejected]
+        if control is not None:
+            source = f"{self.ours.topics.controls}/{self.ours.partition}"
+            asked = entry.audit.get("asked", entry.kind)
+            answer = Answer(source=source, offset=control, asked=asked, prompt=prompt, version=entry.version)
+            messages.append(publisher.answer(answer))
+        with bound_contextvars(prompt=prompt, window=entry.window, version=entry.version):
+            await publisher.publish(messages, offsets, control)
+            log.info("version published", kind=entry.kind, batch_size=entry.batch_size, changed=entry.changed)
+        recent.stand(ids)
+        intake.done(prompt, [id for id, _ in entry.traces] if under_way else [])
+        if self._shared.reflections:
+            for offset in offsets:
+                self._shared.reflections.drop(self._place(offset))
+        tally.versions += 1
+        tally.learned += len(offsets) - len(entry.rejected)
+        tally.early += published.update.stats.get("closed_by") in ("bound", "span")
+        for id, reason in entry.rejected:
+            tally.bad(f"{self.ours.source} offset {by_id[id].record.offset}", reason)
+
+    def _seen(self, trace: Trace, state: PromptState) -> Sequence[Bullet]:
+        def bullets_of(version: int) -> Sequence[Bullet]:
+            standings = (*state.older, state.now)
+            return next((each.bullets for each in standings if each.version == version), ())
+
+        return seen(trace, state.now, self.ours.lineage, bullets_of)
+
+    def _place(self, offset: int) -> Place:
+        return self.ours.topics.traces, self.ours.partition, offset
+
+    def _look_at_loss(self, taken: Taken) -> None:
+        if not taken.lost:
+            return
+        count = sum(last + 1 - first for first, last in taken.lost)
+        shown = ", ".join(f"{first} to {last}" for first, last in taken.lost[:10])
+        told = (
+            f"{count:,} offsets of {self.ours.source} ({shown}) are gone from the topic, by retention or deletion, "
+            "before they were read"
+        )
+        if self._shared.config.service.on_loss == "stop":
+            raise RecordsLost(f'{told}; on_loss = "continue" under [service] in the configuration goes on without them')
+        self._shared.tally.lost += count
+        log.error(told)

@@ -1,0 +1,143 @@
+"""The service in a test: topics of its own, traces to send, and what came out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import msgspec
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.structs import ConsumerRecord, TopicPartition
+
+from operators.method import Method
+from operators.values import Update
+from stream.config import Config, Learning
+from stream.kafka.homes import home
+from stream.kafka.messages import Answer, Fates, Made, decode_delta
+from stream.kafka.service import Service as Learning_
+from stream.kafka.tables import Kafka, Topics
+from stream.kafka.tables import Service as Table
+from stream.kafka.topics import create
+
+decode_update = msgspec.json.Decoder(Update).decode
+
+
+def configured(bootstrap: str, name: str, *, learning: dict[str, Any] | None = None, **service: Any) -> Config:
+    """A configuration whose topics and group nobody else has."""
+    names = {field: f"{name}-{field}" for field in Topics.__struct_fields__}
+    return Config(
+        kafka=Kafka(bootstrap=bootstrap, group=f"{name}-group", session_timeout=6.0),
+        topics=Topics(**names),
+        service=Table(**{"batch_size": 5, "drain": 10.0, **service}),
+        learning=Learning(**{"max_wait": 3_600.0, **(learning or {})}),
+    )
+
+
+def trace(number: int, prompt: str, **fields: Any) -> dict[str, Any]:
+    """A trace that teaches something: an error, and what put it right."""
+    kind = number % 7
+    return {
+        "id": f"t-{number:06}",
+        "prompt": prompt,
+        "session": f"s-{number}",
+        "started": f"2026-01-02T03:{number // 60 % 60:02}:{number % 60:02}Z",
+        "steps": [
+            {"role": "assistant", "calls": [{"id": "a", "name": f"tool{kind}", "arguments": {"amount": 1.5}}]},
+            {"role": "tool", "call": "a", "error": f"amount must be in unit {kind}"},
+            {"role": "assistant", "calls": [{"id": "b", "name": f"tool{kind}", "arguments": {"amount": 150}}]},
+            {"role": "tool", "call": "b", "content": "ok"},
+        ],
+        "outcome": {"success": True},
+        **fields,
+    }
+
+
+async def send(
+    config: Config, values: Iterable[dict[str, Any] | bytes], *, partitions: int = 1
+) -> list[tuple[int, int]]:
+    """Send traces to the homes of their prompts; returns (partition, offset) of each."""
+    async with AIOKafkaProducer(bootstrap_servers=config.kafka.bootstrap, acks="all", linger_ms=5) as producer:
+        futures = []
+        for value in values:
+            prompt = value.get("prompt", "") if isinstance(value, dict) else ""
+            data = msgspec.json.encode(value) if isinstance(value, dict) else value
+            at = home(prompt.encode(), "murmur2", partitions)
+            futures.append(await producer.send(config.topics.traces, data, prompt.encode() or None, at))
+        return [(done.partition, done.offset) for done in [await future for future in futures]]
+
+
+@asynccontextmanager
+async def serving(config: Config, *, method: Method | None = None) -> AsyncIterator[Learning_]:
+    """The service, running; it is stopped and drained at the end."""
+    service = Learning_(config, method=method)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(service.run)
+        try:
+            yield service
+        finally:
+            service.stop()
+
+
+async def until(condition: Callable[[], Any], seconds: float = 40.0) -> None:
+    """Wait for something."""
+    with anyio.fail_after(seconds):
+        while not condition():
+            await anyio.sleep(0.02)
+
+
+async def read_all(config: Config, topic: str, *, isolation: str = "read_committed") -> list[ConsumerRecord]:
+    """All that a reader gets of a topic up to its end just now."""
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=config.kafka.bootstrap,
+        group_id=None,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        isolation_level=isolation,
+    )
+    await consumer.start()
+    found: list[ConsumerRecord] = []
+    try:
+        partitions = [TopicPartition(topic, number) for number in await consumer_partitions(consumer, topic)]
+        consumer.assign(partitions)
+        ends = await consumer.end_offsets(partitions)
+        while any([await consumer.position(tp) < ends[tp] for tp in partitions]):
+            for records in (await consumer.getmany(timeout_ms=100)).values():
+                found += records
+        return sorted(found, key=lambda record: (record.partition, record.offset))
+    finally:
+        await consumer.stop()
+
+
+async def consumer_partitions(consumer: AIOKafkaConsumer, topic: str) -> Sequence[int]:
+    await consumer._client._wait_on_metadata(topic)
+    return sorted(consumer.partitions_for_topic(topic) or ())
+
+
+async def updates(config: Config) -> list[Update]:
+    """All updates, in the order of each partition."""
+    return [decode_update(record.value) for record in await read_all(config, config.topics.updates)]
+
+
+async def deltas(config: Config) -> list[Made | Fates | Answer]:
+    """All records of prompt-deltas."""
+    return [decode_delta(record.value) for record in await read_all(config, config.topics.deltas)]
+
+
+async def fates(config: Config) -> Counter[tuple[str, str]]:
+    """How often each (prompt, id) was learned, and each (``duplicate``, source/offset) and so on was told."""
+    told: Counter[tuple[str, str]] = Counter()
+    for each in await deltas(config):
+        if isinstance(each, Made):
+            told.update((f"{each.source}@{offset}", "learned") for offset in each.offsets)
+        elif isinstance(each, Fates):
+            told.update((f"{each.source}@{offset}", "duplicate") for offset, _, _ in each.duplicates)
+            told.update((f"{each.source}@{offset}", "skipped") for offset in each.skipped)
+    return told
+
+
+async def made(config: Config, partitions: int = 1) -> None:
+    """Make the topics."""
+    await create(config.kafka, config.topics, partitions)
