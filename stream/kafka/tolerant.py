@@ -8,7 +8,7 @@ fetcher's own code; only the walk over the records of a batch (KIP-98, message f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from struct import unpack_from
 from typing import Any, NamedTuple
 
@@ -32,7 +32,6 @@ from aiokafka.record.legacy_records import LegacyRecordBatch
 _LENGTH_AT, _OVERHEAD, _MAGIC_AT, _COUNT_AT, _HEADER = 8, 12, 16, 57, 61
 _CODECS = {1: codecs.gzip_decode, 2: codecs.snappy_decode, 3: codecs.lz4_decode, 4: codecs.zstd_decode}
 _PAUSE = 0.1
-_CLOSE_SECONDS = 5.0
 _WAIT_MS = 500
 
 
@@ -62,33 +61,25 @@ def decode(
     return Reread(records, max(found.next_fetch_offset, offset))
 
 
-async def reread(
-    connection: Mapping[str, Any], tp: TopicPartition, offset: int, *, max_bytes: int, timeout: float
-) -> Reread:
+async def reread(client: AIOKafkaClient, tp: TopicPartition, offset: int, *, max_bytes: int, timeout: float) -> Reread:
     """Read a partition from ``offset``, as far as one fetch goes, read_committed.
 
-    :param connection: keyword arguments of aiokafka's clients. A consumer's own connection will not do: its long poll
-        would hold this fetch up.
+    :param client: of its own, for a consumer's long poll would hold this fetch up; it is connected here if it is not.
     :param max_bytes: of the fetch; a first batch that is larger comes whole all the same.
     :param timeout: seconds, over which leaders that move and brokers that restart are waited for.
     :return: no records and ``offset`` itself when nothing lies there yet.
     :raises ~aiokafka.errors.KafkaError: as the broker answered, such as OffsetOutOfRangeError.
     :raises TimeoutError: when no leader answered in time.
     """
-    client = AIOKafkaClient(**connection)
-    try:
-        with anyio.fail_after(timeout):
-            while True:
-                try:
-                    raw, aborted = await _fetch(client, tp, offset, max_bytes)
-                    return decode(raw, tp, offset, aborted=aborted)
-                except KafkaError as error:
-                    if not error.retriable:
-                        raise
-                await anyio.sleep(_PAUSE)
-    finally:
-        with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
-            await client.close()
+    with anyio.fail_after(timeout):
+        while True:
+            try:
+                raw, aborted = await _fetch(client, tp, offset, max_bytes)
+                return decode(raw, tp, offset, aborted=aborted)
+            except KafkaError as error:
+                if not error.retriable:
+                    raise
+            await anyio.sleep(_PAUSE)
 
 
 async def _fetch(
@@ -96,7 +87,7 @@ async def _fetch(
 ) -> tuple[bytes, list[tuple[int, int]]]:
     if not client.cluster.brokers():
         await client.bootstrap()
-        client.add_topic(tp.topic)
+    client.add_topic(tp.topic)
     await client.force_metadata_update()
     leader = client.cluster.leader_for_partition(tp)
     if leader is None or leader < 0:

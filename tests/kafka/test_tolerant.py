@@ -9,13 +9,14 @@ from struct import pack
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.client import AIOKafkaClient
 from aiokafka.consumer.fetcher import READ_COMMITTED, PartitionRecords
 from aiokafka.errors import CorruptRecordException, OffsetOutOfRangeError
 from aiokafka.record.memory_records import MemoryRecords
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream.kafka.tolerant import decode, reread
+from stream.kafka.tolerant import Reread, decode, reread
 from tests.kafka.raw import Raw, batch, produce_raw
 
 TP = TopicPartition("t", 3)
@@ -125,6 +126,14 @@ async def topic(bootstrap: str, name: str) -> None:
         await admin.close()
 
 
+async def read(bootstrap: str, tp: TopicPartition, offset: int, max_bytes: int = 1 << 20) -> Reread:
+    client = AIOKafkaClient(bootstrap_servers=bootstrap)
+    try:
+        return await reread(client, tp, offset, max_bytes=max_bytes, timeout=20)
+    finally:
+        await client.close()
+
+
 def numbered(*numbers: int, headers: Sequence[tuple[bytes, bytes | None]] = ((b"h", b"v"),)) -> list[Raw]:
     return [Raw(b"p", str(number).encode(), headers) for number in numbers]
 
@@ -153,7 +162,7 @@ async def test_a_header_key_that_is_not_utf8_and_its_ten_neighbours_come_out(
             except UnicodeDecodeError:
                 at = await consumer.position(tp)
                 assert at == len(found)
-                records, next = await reread({"bootstrap_servers": kafka}, tp, at, max_bytes=1 << 20, timeout=20)
+                records, next = await read(kafka, tp, at)
                 found += records
                 consumer.seek(tp, next)
             if len(found) >= 11:
@@ -180,19 +189,19 @@ async def test_a_reread_leaves_out_what_was_aborted_and_goes_past_markers(kafka:
     tp = TopicPartition(unique, 0)
     at, values = 0, []
     while at < 8:
-        records, at = await reread({"bootstrap_servers": kafka}, tp, at, max_bytes=1 << 20, timeout=20)
+        records, at = await read(kafka, tp, at)
         values += [each.value for each in records]
     assert values == [b"a", b"c"]
-    assert await reread({"bootstrap_servers": kafka}, tp, 8, max_bytes=1 << 20, timeout=20) == ([], 8)
+    assert await read(kafka, tp, 8) == ([], 8)
     with pytest.raises(OffsetOutOfRangeError, match="/0 at offset 99"):
-        await reread({"bootstrap_servers": kafka}, tp, 99, max_bytes=1 << 20, timeout=20)
+        await read(kafka, tp, 99)
 
 
 async def test_both_null_and_any_bytes_are_written_and_read(kafka: str, unique: str) -> None:
     await topic(kafka, unique)
     sent = [Raw(None, None, [], 1), Raw(b"\xff", b"\xfe", [(b"\xfd", None), (b"", b"")], 2), Raw(b"k", None, [], 3)]
     assert await produce_raw(kafka, unique, 0, sent) == 0
-    found = await reread({"bootstrap_servers": kafka}, TopicPartition(unique, 0), 0, max_bytes=1 << 20, timeout=20)
+    found = await read(kafka, TopicPartition(unique, 0), 0)
     assert [plain(each) for each in found.records] == sent
 
 
@@ -200,6 +209,6 @@ async def test_a_batch_larger_than_the_fetch_comes_whole_and_a_small_fetch_gives
     await topic(kafka, unique)
     for _ in range(3):
         await produce_raw(kafka, unique, 0, [Raw(value=b"x" * 5000)] * 4)
-    found = await reread({"bootstrap_servers": kafka}, TopicPartition(unique, 0), 1, max_bytes=1000, timeout=20)
+    found = await read(kafka, TopicPartition(unique, 0), 1, max_bytes=1000)
     assert [each.offset for each in found.records] == [1, 2, 3]
     assert found.next == 4
