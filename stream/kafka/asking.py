@@ -86,7 +86,10 @@ class Asking:
             published = await self._learner.amend(prompt, make)
         except (Declined, Undecidable) as error:
             source = f"{self._ours.topics.controls}/{self._ours.partition}"
-            answer = Answer(source=source, offset=record.offset, asked=asked, prompt=prompt, reason=str(error))
+            held = error.held if isinstance(error, Declined) else None
+            answer = Answer(
+                source=source, offset=record.offset, asked=asked, prompt=prompt, reason=str(error), held=held
+            )
             await self._publisher.publish([self._publisher.answer(answer)], [], record.offset)
             log.warning("a control was declined", kind=asked, prompt=prompt, offset=record.offset, reason=str(error))
         else:
@@ -107,7 +110,8 @@ class Asking:
         made = await entries(self._reads, deltas, control.prompt)
         if control.kind == "import":
             if import_source(control.bullets) in sources_held(made):
-                raise Declined(f"version {made[-1].version} has all of it already")
+                newest = made[-1].version
+                raise Declined(f"version {newest} has all of it already", newest)
             return None
         assert control.to is not None
         if not made:

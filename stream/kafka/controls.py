@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from operators.facts import PersonKind
-from operators.imports import import_delta, import_source, proposed_ids, recognised
+from operators.imports import import_delta, publish_import
 from operators.people import person_delta
 from operators.settings import Settings
 from operators.state import PromptState
@@ -30,8 +30,6 @@ PEOPLE = frozenset({"pin", "unpin", "edit", "remove"})
 LATER = frozenset({"approve", "reject", "switch"})
 """Kinds that the design names and that this version cannot do: they need a gate, a review or a rebuild."""
 
-_DIGEST = bytes(8).hex()
-
 
 class Control(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What somebody asks for.
@@ -40,7 +38,7 @@ class Control(Struct, frozen=True, omit_defaults=True, kw_only=True):
     :param bullet: the display id, or the identity, that a pin, unpin, edit or removal is about.
     :param content: the new text of an edit, and ``section`` its new section.
     :param bullets: of an import; ``format`` and ``extra`` are what its file was and held besides.
-    :param at: when it was asked, in RFC 3339; else the record's time counts.
+    :param who: asks for it, and ``at`` when, in RFC 3339; else the record's time counts.
     """
 
     kind: str
@@ -53,11 +51,19 @@ class Control(Struct, frozen=True, omit_defaults=True, kw_only=True):
     bullets: tuple[Bullet, ...] = ()
     format: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
+    who: str = ""
     at: str | None = None
 
 
 class Declined(ValueError):
-    """No version comes of a control; the message says why, for the person who asked."""
+    """No version comes of a control; the message says why, for the person who asked.
+
+    :param held: the version that has all of it already, where that is why.
+    """
+
+    def __init__(self, why: str, held: int | None = None) -> None:
+        super().__init__(why)
+        self.held = held
 
 
 _decode = msgspec.json.Decoder(Control).decode
@@ -120,7 +126,9 @@ def maker(
                 raise Declined(f"{control.prompt} has no version {control.to}")
             published = publish_rollback(state, then, settings, at=at, lineage=lineage)
         elif control.kind == "import":
-            published = _imported(control, state, settings, at, lineage)
+            published = publish_import(
+                state, control.bullets, settings, format=control.format, extra=control.extra, at=at, lineage=lineage
+            )
         else:
             delta = person_delta(
                 state.now,
@@ -132,22 +140,8 @@ def maker(
             )
             audit = {"asked": control.kind, "bullet": control.bullet}
             published = publish_delta(state, delta, settings, kind="edit", at=at, lineage=lineage, audit=audit)
-        entry = replace(published.entry, audit={**published.entry.audit, "control": offset})
+        who = {"who": control.who} if control.who else {}
+        entry = replace(published.entry, audit={**published.entry.audit, "control": offset, **who})
         return Published(published.state, published.update, entry)
 
     return make
-
-
-def _imported(control: Control, state: PromptState, settings: Settings, at: str, lineage: str) -> Published:
-    bullets = recognised(control.bullets, state.now)
-    return publish_delta(
-        state,
-        import_delta(bullets),
-        settings,
-        kind="import",
-        ids=proposed_ids(bullets),
-        traces=[(import_source(bullets), _DIGEST)],
-        at=at,
-        lineage=lineage,
-        audit={"source": import_source(control.bullets), "format": control.format, "extra": control.extra},
-    )

@@ -19,6 +19,7 @@ from operators.entry import Entry
 from operators.explanation import SizesState
 from operators.overload import Overload
 from operators.snapshot import Snapshot
+from operators.values import Learned
 from operators.wire import encode
 
 SCHEMA = 1
@@ -65,6 +66,7 @@ class Answer(Struct, frozen=True, omit_defaults=True, kw_only=True):
     :param source: ``topic/partition`` of the control, and ``offset`` its offset.
     :param asked: the kind of control.
     :param version: the version it made; None when it made none, for the ``reason``.
+    :param held: the version that had all that was asked for already, where that is the reason.
     """
 
     source: str
@@ -74,6 +76,7 @@ class Answer(Struct, frozen=True, omit_defaults=True, kw_only=True):
     prompt: str = ""
     version: int | None = None
     reason: str = ""
+    held: int | None = None
 
 
 class PromptRecord(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -157,6 +160,15 @@ def made_of(entry: Entry, source: str, offsets: Iterable[int]) -> Made:
     """A version's entry as it stands in ``prompt-deltas``; its audit names the control that asked for it."""
     known = {name: getattr(entry, name) for name in entry.__struct_fields__}
     return Made(**known, source=source, offsets=tuple(offsets))
+
+
+def learned_of(made: Made) -> Learned:
+    """What an update says that it was learned from."""
+    if made.kind != "window":
+        return Learned()
+    rejected = {id for id, _ in made.rejected}
+    learned = [offset for (id, _), offset in zip(made.traces, made.offsets, strict=True) if id not in rejected]
+    return Learned(len(learned), {made.source: ranges(learned)} if learned else {})
 
 
 def pack(hashes: bytes) -> str:

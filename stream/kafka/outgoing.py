@@ -9,11 +9,10 @@ from msgspec.structs import replace
 
 from operators.overload import Overload
 from operators.snapshot import dump
-from operators.values import Learned
 from operators.version import Published
 from operators.wire import encode
 from stream.kafka.checks import Ours
-from stream.kafka.messages import PromptRecord, encode_delta, made_of, pack, ranges
+from stream.kafka.messages import PromptRecord, encode_delta, learned_of, made_of, pack
 
 Headers = Sequence[tuple[str, bytes]]
 
@@ -40,11 +39,8 @@ def version_messages(
     :param offsets: of the traces of its entry, one each in their order.
     :param recent: hashes of the prompt's last trace ids, those of this version included.
     """
-    entry, update = published.entry, published.update
-    if entry.kind == "window":
-        rejected = {id for id, _ in entry.rejected}
-        learned = [offset for (id, _), offset in zip(entry.traces, offsets, strict=True) if id not in rejected]
-        update = replace(update, learned=Learned(len(learned), {ours.source: ranges(learned)} if learned else {}))
+    made = made_of(published.entry, ours.source, offsets)
+    update = replace(published.update, learned=learned_of(made))
     record = PromptRecord(
         snapshot=dump(published.state),
         recent=pack(recent),
@@ -52,10 +48,10 @@ def version_messages(
         partitions=ours.count,
         lineage=ours.lineage,
     )
-    key, topics = entry.prompt.encode(), ours.topics
+    key, topics = made.prompt.encode(), ours.topics
     return [
         Message(topics.updates, key, encode(update)),
-        Message(topics.deltas, key, encode_delta(made_of(entry, ours.source, offsets))),
+        Message(topics.deltas, key, encode_delta(made)),
         Message(topics.state, key, b'{"schema":%d,' % record.schema + encode(record).removeprefix(b"{")),
     ]
 
