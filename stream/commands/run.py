@@ -30,10 +30,9 @@ def run(options: Namespace, config: Config) -> int:
     try:
         tally = anyio.run(_until_a_signal, at_cluster(config, options.at))
     except StopHung as error:
-        # What hangs would hang again in the loop's own clean-up.
-        say(f"{error}; the process ends, what it had under way is read again")
+        say(f"{error}; the process ends{'' if error.drained else ', what it had under way is read again'}")
         flush()
-        os._exit(FAILED)
+        os._exit(OK if error.drained else FAILED)  # what hangs would hang again in the loop's own clean-up
     if tally is not None:
         line(tally)
     return OK

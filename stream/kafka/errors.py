@@ -6,13 +6,19 @@ ServiceStopped          the whole service stops; the message says why and what t
  ├─ OtherPartitions     the topics have another number of partitions than when the state was written
  ├─ PositionLost        there are versions, but nobody knows which traces they hold
  ├─ RecordsLost         records expired before they were read
+ ├─ CannotRead          the brokers do not let us read
  ├─ CannotPublish       what can never be published, however often it is tried
- └─ StopHung            a consumer that would not stop, or a drain past its deadline
+ └─ StopHung            a consumer that would not stop
 PartitionHalted         one partition stops; the others go on
 TenureLost              the outcome of a partition's transaction is unknown: take over again
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+
+from operators.lane import WindowLost
+from stream.replay import TooManyRejects
 
 
 class ServiceStopped(Exception):
@@ -43,12 +49,23 @@ class RecordsLost(ServiceStopped):
     """Records expired, or were deleted, before they were read."""
 
 
+class CannotRead(ServiceStopped):
+    """The brokers do not let us read the topic of traces."""
+
+
 class CannotPublish(ServiceStopped):
     """The broker will never take what is to be published."""
 
 
 class StopHung(ServiceStopped):
-    """A client did not stop in time; what it had under way is read again by the next worker."""
+    """A consumer did not stop in time.
+
+    :param drained: everything was published and let go before.
+    """
+
+    def __init__(self, seconds: float, *, drained: bool) -> None:
+        super().__init__(f"the consumer did not stop within {seconds:.0f} s")
+        self.drained = drained
 
 
 class PartitionHalted(Exception):
@@ -57,3 +74,21 @@ class PartitionHalted(Exception):
 
 class TenureLost(Exception):
     """A producer failed, so nobody knows what it has published: all that was under way is dropped."""
+
+
+def cause_of(error: BaseException) -> BaseException:
+    """The most telling error of a group: one task fails first, and takes others with it."""
+    leaves = list(_leaves(error))
+    for kinds in ((ServiceStopped, TooManyRejects), (PartitionHalted,), (TenureLost,)):
+        for leaf in leaves:
+            if isinstance(leaf, kinds):
+                return leaf
+    return next((leaf for leaf in leaves if not isinstance(leaf, WindowLost)), leaves[0])
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from _leaves(each)
+    else:
+        yield error

@@ -13,13 +13,17 @@ import structlog
 from aiokafka import AIOKafkaConsumer
 from aiokafka.abc import ConsumerRebalanceListener
 from aiokafka.client import AIOKafkaClient
-from aiokafka.errors import KafkaError
+from aiokafka.errors import (
+    ConsumerStoppedError,
+    GroupAuthorizationFailedError,
+    KafkaError,
+    TopicAuthorizationFailedError,
+)
 from aiokafka.structs import TopicPartition
 from anyio.abc import TaskGroup
 
-from operators.lane import WindowLost
 from stream.kafka.checks import Ours
-from stream.kafka.errors import PartitionHalted, StopHung, TenureLost
+from stream.kafka.errors import CannotRead, PartitionHalted, StopHung, TenureLost, cause_of
 from stream.kafka.shared import Shared
 from stream.kafka.source import Source
 from stream.kafka.tenure import Tenure
@@ -57,6 +61,8 @@ class Member(ConsumerRebalanceListener):  # type: ignore[misc]
         self.halted: dict[TopicPartition, str] = {}
         """Partitions that stopped, and why; they count as ours and are not read."""
         self.epoch = 0
+        self.broken = ""
+        """Why the consumer is of no use any more, once it is not."""
         self.source = Source(
             self._consumer,
             self.tenures,
@@ -74,24 +80,33 @@ class Member(ConsumerRebalanceListener):  # type: ignore[misc]
         :param ended: returns whether the open windows are to be closed and published, as far as time allows.
         :raises StopHung: when the consumer does not stop.
         """
+        drained = False
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
             try:
                 self._consumer.subscribe([self._shared.config.topics.traces], listener=self)
                 await self._consumer.start()
-                tasks.start_soon(self.source.run)
-                drain = await ended()
-                seconds = self._shared.config.service.drain if drain else REVOKE_SECONDS
-                await self._let_all_go(seconds, drain=drain)
+                tasks.start_soon(self._poll)
+                drained = await ended()
+                self.source.stopping = True
+                seconds = self._shared.config.service.drain if drained else REVOKE_SECONDS
+                await self._let_all_go(seconds, drain=drained)
             finally:
                 self.source.stopping = True
-                for tenure in self.tenures.values():
-                    tenure.abandon()
+                self.abandon()
                 with anyio.move_on_after(_STOP_SECONDS, shield=True) as scope:
                     await self._consumer.stop()
                 if scope.cancelled_caught:
-                    raise StopHung(f"the consumer did not stop within {_STOP_SECONDS:.0f} s")
+                    raise StopHung(_STOP_SECONDS, drained=drained)
             tasks.cancel_scope.cancel()  # a poll that waits for a rebalance would wait for ever
+
+    async def _poll(self) -> None:
+        try:
+            await self.source.run()
+        except (GroupAuthorizationFailedError, TopicAuthorizationFailedError) as error:
+            raise CannotRead(f"not allowed to read {self._shared.config.topics.traces}: {error}") from error
+        except (KafkaError, ConsumerStoppedError) as error:
+            self.broken = f"{type(error).__name__}: {error}"
 
     def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         """Pause what was assigned, hand it over and return: no heartbeat is sent while this runs."""
@@ -151,7 +166,7 @@ class Member(ConsumerRebalanceListener):  # type: ignore[misc]
                 try:
                     await tenure.run()
                 except Exception as error:
-                    cause = first(error)
+                    cause = cause_of(error)
                     if isinstance(cause, PartitionHalted):
                         self.halted[tp] = str(cause)
                         log.error("partition halted", reason=str(cause))
@@ -185,10 +200,3 @@ class Member(ConsumerRebalanceListener):  # type: ignore[misc]
         finally:
             with anyio.move_on_after(_STOP_SECONDS, shield=True):
                 await client.close()
-
-
-def first(error: BaseException) -> BaseException:
-    """The most telling error of a group: what a task group raises is its tasks' own."""
-    while isinstance(error, BaseExceptionGroup):
-        error = next((each for each in error.exceptions if not isinstance(each, WindowLost)), error.exceptions[0])
-    return error

@@ -13,6 +13,7 @@ import anyio
 import structlog
 from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
 
 from operators.calls import Calls
 from operators.controller import BatchSizes
@@ -23,10 +24,10 @@ from operators.sizes import FixedSize
 from stream.config import Config
 from stream.kafka.cluster import told
 from stream.kafka.connection import connection
-from stream.kafka.errors import PartitionHalted, WrongTopics
+from stream.kafka.errors import PartitionHalted, WrongTopics, cause_of
 from stream.kafka.layout import faults
 from stream.kafka.ledger import SPAN
-from stream.kafka.member import REVOKE_SECONDS, Member, first
+from stream.kafka.member import REVOKE_SECONDS, Member
 from stream.kafka.reading import reader
 from stream.kafka.remembered import Reflections
 from stream.kafka.shared import Shared
@@ -37,6 +38,8 @@ from stream.kafka.watch import Watch
 from stream.sizes import AutoSizes
 
 log = structlog.get_logger()
+
+_AGAIN_SECONDS = 3.0
 
 
 def lineage_of(cluster: str, group: str, topic: str) -> str:
@@ -105,12 +108,22 @@ class Service:
             async with self._clients() as (shared, stable):
                 while not self._stopping.is_set():
                     self.member = Member(shared)
-                    await self.member.run(partial(self._until_ended, self.member, stable))
+                    try:
+                        await self.member.run(partial(self._until_ended, self.member, stable))
+                    except (KafkaError, BaseExceptionGroup) as error:
+                        if not isinstance(cause_of(error), KafkaError):
+                            raise
+                        log.warning("no consumer could be started, trying again", reason=str(cause_of(error)))
+                        await self._pause()
         except BaseExceptionGroup as group:
-            raise first(group) from None
+            raise cause_of(group) from None
         if self.member is not None and self.member.halted:
             raise PartitionHalted("; ".join(self.member.halted.values()))
         return self.tally
+
+    async def _pause(self) -> None:
+        with anyio.move_on_after(_AGAIN_SECONDS):
+            await self._stopping.wait()
 
     async def _until_ended(self, member: Member, stable: AIOKafkaConsumer) -> bool:
         """Wait for the end of a member; return whether there is time to drain."""

@@ -135,8 +135,14 @@ class Source:
 
     async def _note_position(self, tp: TopicPartition) -> None:
         tenure = self._tenures.get(tp)
-        if tenure is not None and tenure.accepting:
-            tenure.passed_to(await self._consumer.position(tp))
+        if tenure is None or not tenure.accepting:
+            return
+        try:
+            position = await self._consumer.position(tp)
+        except IllegalStateError:  # it has just been taken away
+            return
+        if self._tenures.get(tp) is tenure:
+            tenure.passed_to(position)
 
     async def _balance(self) -> None:
         """Pause what has no room, and resume what has."""

@@ -75,6 +75,15 @@ class Tenure:
         :raises PartitionHalted: when this partition may not.
         :raises TenureLost: when nobody knows what was published.
         """
+        try:
+            await self._run()
+        finally:
+            self.accepting = False
+            self._running = None
+            self._inbox.clear()
+            self._waiting = self._waiting_bytes = 0
+
+    async def _run(self) -> None:
         ours, config = self.ours, self._shared.config
         id = transactional_id(ours.group, ours.topics.traces, ours.partition)
         with self._scope:

@@ -45,6 +45,8 @@ class Watch:
         while True:
             await anyio.sleep(TICK_SECONDS)
             now = self._clock()
+            if self._member.broken:
+                return self._member.broken
             if now - before > self._session:
                 self._member.abandon()
                 return f"this process stood still for {now - before:.0f} s, longer than the session timeout"
