@@ -14,11 +14,11 @@ import anyio
 import structlog
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
-from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
 from operators.wire import encode
 from stream.config import Config
+from stream.kafka.aside import aside
 from stream.kafka.cluster import told
 from stream.kafka.connection import connection
 from stream.kafka.cursor import Cursor, Sent, is_of_topic
@@ -142,7 +142,7 @@ class Sending:
         chunk: Sequence[Record] | None
         iterator = iter(chunks)
         # A read from a pipe may wait for hours, and the producer has to work meanwhile.
-        while (chunk := await run_sync(next, iterator, None, abandon_on_cancel=True)) is not None:
+        while (chunk := await aside(lambda: next(iterator, None))) is not None:
             for record in chunk:
                 if only is None or (not isinstance(record, Skipped) and record.file in only):
                     await self._take(producer, record)
