@@ -38,6 +38,7 @@ class Learning(Struct, frozen=True):
     :param extra: facts that no group made: votes, level 2, and what entered raw.
     :param carried: insights to give again.
     :param audit: for people: drops, refused operations, fallbacks.
+    :param is_last: nothing stays carried, whenever it was due.
     """
 
     tree: Node[Delta] | None
@@ -46,6 +47,7 @@ class Learning(Struct, frozen=True):
     load: Load = Load(0, 0, 0, 0, 0)
     calls: int = 0
     audit: dict[str, Any] = field(default_factory=dict)
+    is_last: bool = False
 
 
 class Asked(Struct, frozen=True):
@@ -143,7 +145,7 @@ def enter_all(window: int, carried: Sequence[Carried], base: Standing) -> Learni
     known, rest = _already_kept(carried, base)
     entered = _enter_raw(rest, base, EMPTY)
     audit = {"raw": [_name(given) for given in rest]} if rest else {}
-    return Learning(None, merge(known, entered), (), Load(0, 0, 0, len(rest), 0), 0, audit)
+    return Learning(None, merge(known, entered), (), Load(0, 0, 0, len(rest), 0), 0, audit, is_last=True)
 
 
 def _tables(

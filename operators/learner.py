@@ -276,8 +276,10 @@ class Learner:
         self._unpublished -= len(window.traces)
         now = lane.stood[number] = self._clock()
         lane.stood.pop(number - 2 - settings.max_staleness, None)
-        delay = now - started if window.cause == "size" else None
-        self._sizes.closed(window.prompt, number, window.size, len(window.traces), delay, learning.load)
+        assert window.cause is not None
+        self._sizes.closed(
+            window.prompt, number, window.size, len(window.traces), window.cause, now - started, learning.load
+        )
 
     async def _publish(self, lane: Lane, published: Published) -> None:
         lane.check()
@@ -306,7 +308,7 @@ class Learner:
         """Move a closed window's stragglers to the next one, once; the second time the fallback answers for them."""
         for slot in [each for each in window.reflections if isinstance(each, Slot) and each.result is None]:
             window.waiting -= 1
-            if slot.moved or len(window.traces) == 1:
+            if slot.moved:
                 self._reflector.give_up(slot, "past the straggler deadline twice")
                 continue
             slot.moved = True

@@ -43,13 +43,27 @@ def test_auto_tells_the_controller_of_full_windows_only() -> None:
     controller = BatchSizes((2, 4, 8), windows_per_size=1)
     sizes = AutoSizes(controller)
     assert sizes.assign("p", 1) == 2
-    sizes.closed("p", 1, 2, 2, 0.5, LOAD)
+    sizes.closed("p", 1, 2, 2, "size", 0.5, LOAD)
     assert controller.export().samples == ((2, 0.5),)
     assert len(controller.overload("p").recent) == 1
     assert sizes.assign("p", 2) == 4
-    sizes.closed("p", 2, 4, 1, None, LOAD)
+    for number, cause in enumerate(("drain", "bound"), 2):
+        sizes.closed("p", number, 4, 1, cause, 0.5, LOAD)
     assert controller.export().samples == ((2, 0.5),)
-    assert len(controller.overload("p").recent) == 2
+    assert controller.export().missed == (0, 0, 0)
+    assert len(controller.overload("p").recent) == 3
+
+
+def test_auto_tells_the_controller_of_sizes_that_a_stream_is_too_slow_for() -> None:
+    controller = BatchSizes((2, 4, 8), windows_per_size=1)
+    sizes = AutoSizes(controller)
+    dealt = []
+    for number in range(1, 9):
+        size = sizes.assign("p", number)
+        dealt.append(size)
+        sizes.closed("p", number, size, min(size, 3), "size" if size <= 3 else "time", 0.5, LOAD)
+    assert controller.export().missed == (0, 2, 2)
+    assert dealt == [2, 4, 4, 8, 8, 2, 2, 2], "each size that closes by time twice is left out"
 
 
 def test_recorded_sizes_are_dealt_in_order_then_the_smallest() -> None:
