@@ -7,7 +7,7 @@ different prompts never wait for each other.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 
 import anyio
@@ -20,6 +20,7 @@ from operators.method import Method
 from operators.modelfree import ModelFree
 from operators.reflect import Reflector, Slot, settled
 from operators.settings import Settings
+from operators.sink import Sink
 from operators.sizes import Sizes
 from operators.state import PromptState, Standing, base_for
 from operators.values import Bullet, Trace
@@ -44,7 +45,7 @@ class Learner:
     def __init__(
         self,
         method: Method,
-        sink: Callable[[Published], Awaitable[None]],
+        sink: Sink,
         *,
         sizes: Sizes,
         clock: Callable[[], float],

@@ -14,9 +14,7 @@ class Sizes(Protocol):
     def assign(self, prompt: str, number: int) -> int:
         """The size of the window that opens now; 0 for one that is done already and was empty."""
 
-    def closed(
-        self, prompt: str, number: int, size: int, traces: int, cause: Cause, delay: float, load: Load
-    ) -> None:
+    def closed(self, prompt: str, number: int, size: int, traces: int, cause: Cause, delay: float, load: Load) -> None:
         """A window made its version.
 
         :param size: what it was dealt; ``traces`` is what it closed with.
@@ -34,7 +32,5 @@ class FixedSize:
     def assign(self, prompt: str, number: int) -> int:
         return self._size
 
-    def closed(
-        self, prompt: str, number: int, size: int, traces: int, cause: Cause, delay: float, load: Load
-    ) -> None:
+    def closed(self, prompt: str, number: int, size: int, traces: int, cause: Cause, delay: float, load: Load) -> None:
         """Nothing to learn from it."""

@@ -19,9 +19,7 @@ class AutoSizes:
     def assign(self, prompt: str, number: int) -> int:
         return self._controller.assign(prompt)
 
-    def closed(
-        self, prompt: str, number: int, size: int, traces: int, cause: Cause, delay: float, load: Load
-    ) -> None:
+    def closed(self, prompt: str, number: int, size: int, traces: int, cause: Cause, delay: float, load: Load) -> None:
         # One that a bound or the end of the input closed says nothing about how fast traces come.
         if cause in ("size", "time"):
             self._controller.sample(size, delay, cause == "size")
@@ -47,9 +45,7 @@ class RecordedSizes:
         self.missing += 1
         return self._beyond
 
-    def closed(
-        self, prompt: str, number: int, size: int, traces: int, cause: Cause, delay: float, load: Load
-    ) -> None:
+    def closed(self, prompt: str, number: int, size: int, traces: int, cause: Cause, delay: float, load: Load) -> None:
         """Nothing to learn from it."""
 
 
@@ -73,7 +69,5 @@ class ResumedSizes:
             return traces
         return self._inner.assign(prompt, number)
 
-    def closed(
-        self, prompt: str, number: int, size: int, traces: int, cause: Cause, delay: float, load: Load
-    ) -> None:
+    def closed(self, prompt: str, number: int, size: int, traces: int, cause: Cause, delay: float, load: Load) -> None:
         self._inner.closed(prompt, number, size, traces, cause, delay, load)

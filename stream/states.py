@@ -12,7 +12,7 @@ from operators.snapshot import Snapshot, dump, load
 from operators.state import PromptState
 from operators.values import Update
 from operators.version import Published, advance
-from operators.wire import encode
+from operators.wire import encode, message
 from stream.promptstore import PromptStore
 from stream.storeerrors import StoreDamaged, UnknownVersion
 
@@ -70,12 +70,7 @@ def commit(prompt: PromptStore, published: Published) -> None:
     prompt.commit(
         published.update.version,
         encode(published.update),
-        _message(entry),
-        encode(dump(published.state)),
+        message(entry),
+        message(dump(published.state)),
         [(id, bytes.fromhex(digest)) for id, digest in entry.traces],
     )
-
-
-def _message(entry: Entry) -> bytes:
-    """The entry as it stands in the log: the version of its schema is written too, though it is the default."""
-    return b'{"schema":%d,' % entry.schema + encode(entry).removeprefix(b"{")

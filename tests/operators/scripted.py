@@ -342,9 +342,7 @@ class Dealt:
     def assign(self, prompt: str, number: int) -> int:
         return self._sizes[min(number, len(self._sizes)) - 1]
 
-    def closed(
-        self, prompt: str, number: int, size: int, traces: int, cause: Cause, delay: float, load: Load
-    ) -> None:
+    def closed(self, prompt: str, number: int, size: int, traces: int, cause: Cause, delay: float, load: Load) -> None:
         self.reported.append((prompt, number, size, traces, cause, delay, load))
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from operators.controller import BatchSizes
 from operators.overload import Load
 from operators.sizes import FixedSize
+from operators.window import Cause
 from stream.replay import recorded_sizes
 from stream.sizes import AutoSizes, RecordedSizes, ResumedSizes
 from stream.store import Store
@@ -47,7 +48,8 @@ def test_auto_tells_the_controller_of_full_windows_only() -> None:
     assert controller.export().samples == ((2, 0.5),)
     assert len(controller.overload("p").recent) == 1
     assert sizes.assign("p", 2) == 4
-    for number, cause in enumerate(("drain", "bound"), 2):
+    causes: list[Cause] = ["drain", "bound"]
+    for number, cause in enumerate(causes, 2):
         sizes.closed("p", number, 4, 1, cause, 0.5, LOAD)
     assert controller.export().samples == ((2, 0.5),)
     assert controller.export().missed == (0, 0, 0)
