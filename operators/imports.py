@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from operators.facts import Count, Delta, Evidence, Text
-from operators.identity import identity, normalise
+from operators.identity import identity, is_printable, normalise
 from operators.text import display_number
 from operators.values import Bullet
 
@@ -77,7 +77,7 @@ def proposed_ids(bullets: Iterable[Bullet]) -> dict[str, str]:
 
 
 def _is_kept(bullet_id: str) -> bool:
-    if not 0 < len(bullet_id) <= LONGEST_ID or not bullet_id.isprintable() or bullet_id != bullet_id.strip():
+    if not 0 < len(bullet_id) <= LONGEST_ID or not is_printable(bullet_id) or bullet_id != bullet_id.strip():
         return False
     return not set("[]⏎␛") & set(bullet_id) and display_number(bullet_id)[1] <= _NUMBER_DIGITS
 

@@ -11,7 +11,7 @@ from operators.entry import Entry
 from operators.snapshot import Snapshot, dump, load
 from operators.state import PromptState
 from operators.values import Update
-from operators.version import Published, advance
+from operators.version import SNAPSHOT_EVERY, Published, advance
 from operators.wire import encode, message
 from stream.promptstore import PromptStore
 from stream.storeerrors import StoreDamaged, UnknownVersion
@@ -57,7 +57,7 @@ def state_at(prompt: PromptStore, version: int) -> PromptState:
     if not 0 <= version <= prompt.version:
         raise UnknownVersion(prompt.name, version, prompt.version)
     state = PromptState(prompt.name)
-    for entry in entries(prompt):
+    for entry in entries(prompt, max(version // SNAPSHOT_EVERY * SNAPSHOT_EVERY - 1, 0)):
         if entry.version > version:
             break
         state = advance(state, entry)
