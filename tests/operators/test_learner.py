@@ -933,6 +933,24 @@ async def test_many_stragglers_are_all_published_once() -> None:
     assert [p.entry.window for p in shelf.of()] == list(range(1, len(shelf.of()) + 1))
 
 
+async def test_feed_does_not_wait_for_ever_for_stragglers_that_went_over_the_bound() -> None:
+    names = [f"t{at}" for at in range(1, 5)]
+    gates, shelf, clock = Gates(), Shelf(), Clock()
+    method = Scripted(reflector=stuck(gates, *names))
+    async with learner(method, shelf, size=10, open_traces=3, straggler_deadline=DEADLINE, clock=clock) as learning:
+        feeding = asyncio.ensure_future(learning.feed([trace(at) for at in range(1, 5)]))
+        await late(learning, clock)
+        # The fourth trace closed the first window; as stragglers the four are in an open window and over the bound yet
+        # again. No more can come while feed waits for them, so that window has to close here, or none ever would.
+        assert not feeding.done()
+        await late(learning, clock)
+        await settle()
+        assert feeding.done()
+        assert gates.waiting == []
+    assert [[id for id, _ in p.entry.traces] for p in shelf.of()] == [[], names]
+    assert [p.entry.stats["closed_by"] for p in shelf.of()] == ["bound", "bound"]
+
+
 async def test_nothing_that_is_carried_follows_a_window_that_was_not_published() -> None:
     async def later(given: Sequence[Given], base: Sequence[Bullet]) -> Curation:
         return Curation()
