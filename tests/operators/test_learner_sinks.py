@@ -118,7 +118,8 @@ async def test_a_drain_lets_in_what_each_prompt_carries_whatever_the_sink_of_ano
 
 async def test_a_tick_that_lets_stragglers_go_waits_for_no_sink() -> None:
     async def never() -> Reflection:
-        return await anyio.sleep_forever()
+        await anyio.sleep_forever()
+        raise AssertionError("for ever is over")
 
     def reflector(one: Trace, seen: Sequence[Bullet]) -> Reflection | Awaitable[Reflection]:
         return never() if one.session == "late" else teaches(one, seen)
