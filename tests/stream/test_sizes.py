@@ -220,17 +220,17 @@ PROFILED: dict[str, Any] = {"candidates": (2, 4, 10, 30), "windows_per_size": 1}
 PLATEAU = 16
 
 
-def steady() -> Callable[[], float]:
-    """A clock that says a second more whenever it is asked."""
-    return partial(next, map(float, count()))
+def steady(pace: float = 1.0) -> Callable[[], float]:
+    """A clock that says so many seconds more whenever it is asked."""
+    return partial(next, count(0.0, pace))
 
 
-def auto(root: Path, run: int, **counts: int) -> dict[str, list[int]]:
+def auto(root: Path, run: int, pace: float = 1.0, **counts: int) -> dict[str, list[int]]:
     """Learn from so many new traces of each prompt; the sizes of the windows that this took."""
     before = sizes_in(root) if root.exists() else {}
     lines = [trace(f"{name}{run}-{at}", prompt=name) for name, each in counts.items() for at in range(each)]
     path = write(root.with_name(f"log-{run}"), *lines)
-    replay(root, path, "auto", controller=PROFILED, clock=steady())
+    replay(root, path, "auto", controller=PROFILED, clock=steady(pace))
     return {name: sizes[len(before.get(name, ())) :] for name, sizes in sizes_in(root).items()}
 
 
@@ -245,7 +245,16 @@ def test_a_second_auto_run_starts_from_the_fit_of_the_first(tmp_path: Path) -> N
     # A prompt that is new has its smallest window first, as the reference of its overload, and is then at once there.
     assert auto(root, 2, a=70, b=50) == {"a": [16, 16, 16, 16, 6], "b": [2, 16, 16, 16]}
     assert kept(root)["sizes"]["size"] == PLATEAU
-    assert kept(root)["sizes"].get("profiles", 0) == 0
+    assert "profiles" not in kept(root)["sizes"], "there was but one"
+
+
+def test_a_fit_of_the_first_run_that_no_longer_predicts_is_made_anew(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    auto(root, 1, a=120)
+    # Ten times as slow: once most of the last five windows say so sizes are profiled again; the new fit has the same plateau.
+    assert auto(root, 2, pace=10.0, a=200) == {"a": [16, 16, 16, 2, 4, 10, 30, 16, 16, 16, 16, 16, 16, 10]}
+    assert kept(root)["sizes"]["samples"] == [[2, 10.0], [4, 10.0], [10, 10.0], [30, 10.0]]
+    assert kept(root)["sizes"]["profiles"] == 2
 
 
 def test_a_profile_that_the_first_run_did_not_end_goes_on_in_the_second(tmp_path: Path) -> None:
@@ -284,6 +293,7 @@ def test_a_clamp_stays_while_runs_do_not_meet_its_prompt(tmp_path: Path) -> None
     (root / "controller.json").write_text(json.dumps(document))
     auto(root, 2, b=40)
     auto(root, 3, b=40, c=20)
+    assert len(kept(root)["prompts"]["b"]["recent"]) == 9, "of one that they do meet, all is kept that they saw"
     assert kept(root)["prompts"]["a"] == document["prompts"]["a"]
     assert list(kept(root)["prompts"]) == ["a", "b", "c"]
     assert auto(root, 4, a=10, b=16) == {"a": [4, 4, 2], "b": [16], "c": []}
