@@ -251,7 +251,7 @@ def test_a_second_auto_run_starts_from_the_fit_of_the_first(tmp_path: Path) -> N
 def test_a_fit_of_the_first_run_that_no_longer_predicts_is_made_anew(tmp_path: Path) -> None:
     root = tmp_path / "store"
     auto(root, 1, a=120)
-    # Ten times as slow: once most of the last five windows say so sizes are profiled again; the new fit has the same plateau.
+    # Ten times as slow: once most of the last five windows say so, sizes are profiled again, to the same plateau.
     assert auto(root, 2, pace=10.0, a=200) == {"a": [16, 16, 16, 2, 4, 10, 30, 16, 16, 16, 16, 16, 16, 10]}
     assert kept(root)["sizes"]["samples"] == [[2, 10.0], [4, 10.0], [10, 10.0], [30, 10.0]]
     assert kept(root)["sizes"]["profiles"] == 2
