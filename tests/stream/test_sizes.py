@@ -307,3 +307,12 @@ def test_a_run_of_fixed_sizes_leaves_what_is_kept_alone(tmp_path: Path) -> None:
     before = (root / "controller.json").read_bytes()
     assert replay(root, path, 3, go_on=True).updates == 3
     assert (root / "controller.json").read_bytes() == before
+
+
+def test_a_kill_costs_the_controller_no_more_than_its_last_fifty_versions(tmp_path: Path) -> None:
+    path = write(tmp_path / "log", *(trace(f"{at}", prompt=f"p{at // 2}") for at in range(140)))
+    for most, there in ((49, False), (59, True)):
+        root = tmp_path / str(most)
+        assert crashes(root, path, Versions(most), "auto", controller=PROFILED, clock=steady())
+        assert (root / "controller.json").exists() == there
+    assert len(kept(root)["prompts"]) >= 50
