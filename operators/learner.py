@@ -288,6 +288,9 @@ class Learner:
         try:
             await self._sink(published)
             lane.state = published.state
+        except BaseException as error:  # whether it stands nobody knows, so nothing may follow it
+            lane.error = error
+            raise
         finally:
             lane.publishing = False
             lane.move()

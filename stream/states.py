@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -23,30 +24,36 @@ _updates = msgspec.json.Decoder(Update)
 _entries = msgspec.json.Decoder(Entry)
 
 
-def _decoded(prompt: PromptStore, decoder: msgspec.json.Decoder[T], data: bytes, what: str) -> T:
+def _decoded(file: Path, decoder: msgspec.json.Decoder[T], data: bytes, what: str) -> T:
     try:
         return decoder.decode(data)
-    except msgspec.MsgspecError as error:
-        raise StoreDamaged(prompt.directory, f"{what} is not what was written ({error})") from error
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise StoreDamaged(file, f"{what} is not what was written ({error})") from error
 
 
 def newest(prompt: PromptStore) -> PromptState:
     """The state that the prompt's next version starts from."""
     data = prompt.state()
-    return PromptState(prompt.name) if data is None else load(_decoded(prompt, _snapshots, data, "its state"))
+    if data is None:
+        return PromptState(prompt.name)
+    file = prompt.directory / "state.json"
+    try:
+        return load(_decoded(file, _snapshots, data, "the state"))
+    except LookupError as error:
+        raise StoreDamaged(file, f"the state is not what was written ({error})") from error
 
 
 def update_of(prompt: PromptStore, version: int) -> Update:
     """The update of one version; version 0 shows nothing."""
     if version == 0:
         return Update(prompt.name, 0, 0, "window", False, "", ())
-    return _decoded(prompt, _updates, prompt.update(version), f"the update of version {version}")
+    return _decoded(prompt.version_file(version), _updates, prompt.update(version), f"the update of version {version}")
 
 
 def entries(prompt: PromptStore, after: int = 0) -> Iterator[Entry]:
     """The log of the prompt, oldest first."""
     for line in prompt.entries(after):
-        yield _decoded(prompt, _entries, line, "an entry of its log")
+        yield _decoded(prompt.directory / "log.jsonl", _entries, line, "an entry")
 
 
 def state_at(prompt: PromptStore, version: int) -> PromptState:

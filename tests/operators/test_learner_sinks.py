@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 
 import anyio
+import pytest
 
+from operators.lane import WindowLost
 from operators.learner import Learner
 from operators.method import Method
 from operators.settings import Settings
 from operators.sizes import FixedSize
 from operators.values import Bullet, Reflection, Trace
 from operators.version import Published
-from tests.operators.scripted import Clock, Scripted, leaves_all, settle, teaches, trace
+from tests.operators.scripted import Broken, Clock, Scripted, Shelf, learner, leaves_all, settle, teaches, trace
 
 MAX_WAIT, DEADLINE = 60.0, 5.0
 
@@ -143,3 +145,23 @@ async def test_a_tick_that_lets_stragglers_go_waits_for_no_sink() -> None:
             sink.let_go()
             await learning.drain()
     assert sink.taken[2:] == [("slow", 1), ("slow", 2)]
+
+
+async def test_nothing_follows_what_was_carried_into_a_sink_that_failed() -> None:
+    shelf, clock = Shelf(fails_at=2), Clock()
+
+    async def work() -> None:
+        async with learner(Scripted(leaves_all), shelf, size=2, max_wait=MAX_WAIT, clock=clock) as learning:
+            await learning.feed(pairs("p", "p"))
+            clock.now += MAX_WAIT
+            with pytest.raises(Broken):
+                await learning.tick()
+            with pytest.raises(WindowLost):
+                await learning.tick()
+            await learning.feed(pairs("p", "p"))
+            await learning.drain()
+
+    with anyio.fail_after(10), pytest.raises(BaseExceptionGroup) as caught:
+        await work()
+    assert caught.value.subgroup(WindowLost)
+    assert [(each.update.version, each.entry.window) for each in shelf.of()] == [(1, 1)]

@@ -8,12 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from operators.snapshot import dump as snapshot
+from operators.state import PromptState
+from operators.version import SNAPSHOT_EVERY, advance
+from operators.wire import encode
 from stream.exits import FAILED
 from stream.promptstore import PromptStore
 from stream.statefile import dump, load
 from stream.states import entries, newest, state_at, update_of
 from stream.store import Store
 from stream.storeerrors import StoreDamaged
+from tests.stream.crashing import Unsynced
 from tests.stream.logs import Log
 from tests.stream.replaying import replay
 from tests.stream.running import tracecomb
@@ -78,7 +83,7 @@ EDITS = [
 def test_an_update_that_was_edited_by_hand(root: Path, old: bytes, new: bytes, why: str, write: bool) -> None:
     edit(directory(root) / "versions/00000001.json", old, new)
     message = told(root, lambda prompt: update_of(prompt, 1), write=write)
-    assert "version 1 is not what was written" in message
+    assert "00000001.json is damaged: the update of version 1 is not what was written" in message
     assert why in message
     with Store.open(root, write=False) as store:
         assert update_of(store.prompt(PROMPT), 2).version == 2, "the others can be read"
@@ -90,7 +95,7 @@ def test_a_log_that_was_edited_by_hand(root: Path, old: bytes, new: bytes, why: 
     edit(directory(root) / "log.jsonl", old, new)
     for what in (lambda prompt: list(entries(prompt)), lambda prompt: state_at(prompt, 2)):
         message = told(root, what, write=write)
-        assert "log" in message
+        assert "log.jsonl is damaged" in message
         assert "is not what was written" in message
         assert why in message
     with Store.open(root, write=False) as store:
@@ -104,6 +109,7 @@ def test_a_log_that_was_edited_by_hand(root: Path, old: bytes, new: bytes, why: 
         pytest.param(b'"prompt":', b'"promtp":', "`prompt`", id="a field is gone"),
         pytest.param(b'"standings":[', b'"standings":[3,', "`$.standings[0]`", id="another type"),
         pytest.param(b"customer", b"custom\xffr", "UTF-8", id="no text"),
+        pytest.param(b'"standings":[', b'"standings":[],"was":[', "index", id="no standing"),
     ],
 )
 def test_a_state_that_was_edited_and_fits_its_checksum(
@@ -111,7 +117,7 @@ def test_a_state_that_was_edited_and_fits_its_checksum(
 ) -> None:
     edit_state(directory(root) / "state.json", old, new)
     message = told(root, newest, write=write)
-    assert "state is not what was written" in message
+    assert "state.json is damaged: the state is not what was written" in message
     assert why in message
     with Store.open(root, write=False) as store:
         prompt = store.prompt(PROMPT)
@@ -128,3 +134,18 @@ def test_commands_say_so_in_a_line_and_leave_the_store_alone(root: Path) -> None
         assert "is not what was written" in ran.err
         assert "Traceback" not in ran.err
     assert {path: path.read_bytes() for path in directory(root).rglob("*.json*")} == before
+
+
+def test_a_version_is_what_all_entries_before_it_make(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    replay(root, Log(count=2 * (2 * SNAPSHOT_EVERY + 7), prompts=1, bare=True).write(tmp_path / "log"), 2)
+    with Store.open(root, write=False, disk=Unsynced()) as store:
+        [name] = store.prompts()
+        prompt = store.prompt(name)
+        assert prompt.version > 2 * SNAPSHOT_EVERY
+        state = PromptState(name)
+        for entry in entries(prompt):
+            state = advance(state, entry)
+            assert encode(snapshot(state_at(prompt, entry.version))) == encode(snapshot(state)), entry.version
+        assert encode(snapshot(newest(prompt))) == encode(snapshot(state))
+        assert state_at(prompt, 0) == PromptState(name)
