@@ -24,8 +24,9 @@ from operators.reflect import Reflector, Rejected
 from operators.scan import Node, prefixes, scan, scan_as_completed
 from operators.seen import seen
 from operators.settings import Settings
-from operators.settle import Settled, settle, settle_async
+from operators.settle import Settled, settle
 from operators.shuffle import group_count, groups, place_carried, window_seed
+from operators.sink import Sink
 from operators.sizes import FixedSize, Sizes
 from operators.snapshot import Snapshot, dump, load
 from operators.state import Carried, PromptState, Quarantined, Standing, base_for
@@ -103,6 +104,7 @@ __all__ = (
     "Role",
     "Settings",
     "Settled",
+    "Sink",
     "Sizes",
     "SizesState",
     "Snapshot",
@@ -159,7 +161,6 @@ __all__ = (
     "section_slug",
     "seen",
     "settle",
-    "settle_async",
     "shown",
     "support",
     "tokens",

@@ -30,6 +30,25 @@ SECTIONS = (
 """ACE's default sections, in the order they are shown (arXiv 2510.04618)."""
 
 
+# What Unicode calls controls, formats, separators, surrogates and private; a table of our own, for Python's grows with
+# each version, and the same traces must teach the same bytes on all of them.
+_UNPRINTABLE = re.compile(
+    "[\0-\x1f\x7f-\xa0\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f"
+    "\u3000\ud800-\uf8ff\ufeff\ufff9-\ufffb\ufffe\uffff\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e00ff\U000e01f0-\U0010ffff]"
+)
+
+
+def is_printable(text: str) -> bool:
+    """Whether all of ``text`` can be seen on a line of text, in the same way on every Python."""
+    return _UNPRINTABLE.search(text) is None
+
+
+def printable(text: str) -> str:
+    """The text with a space for each character that cannot be seen."""
+    return _UNPRINTABLE.sub(" ", text)
+
+
 def one_line(text: str) -> str:
     """Fold every run of white space, line breaks of any kind included, to one space."""
     return _SPACE.sub(" ", text).strip()

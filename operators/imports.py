@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from operators.facts import Count, Delta, Evidence, Text
-from operators.identity import identity, normalise
+from operators.identity import identity, is_printable, normalise
 from operators.settings import Settings
 from operators.state import PromptState, Standing
 from operators.text import display_number
@@ -96,6 +96,12 @@ def recognised(bullets: Sequence[Bullet], now: Standing) -> tuple[Bullet, ...]:
     return tuple(found)
 
 
+def not_shown(bullets: Sequence[Bullet], now: Standing) -> int:
+    """How many of an import's bullets agents do not get: replaced, removed, or beyond the budget."""
+    shown = {each.bullet for each in now.bullets}
+    return len({identity(each.section, each.content, each.key) for each in recognised(bullets, now)} - shown)
+
+
 def publish_import(
     state: PromptState,
     bullets: Sequence[Bullet],
@@ -125,7 +131,7 @@ def publish_import(
 
 
 def _is_kept(bullet_id: str) -> bool:
-    if not 0 < len(bullet_id) <= LONGEST_ID or not bullet_id.isprintable() or bullet_id != bullet_id.strip():
+    if not 0 < len(bullet_id) <= LONGEST_ID or not is_printable(bullet_id) or bullet_id != bullet_id.strip():
         return False
     return not set("[]⏎␛") & set(bullet_id) and display_number(bullet_id)[1] <= _NUMBER_DIGITS
 

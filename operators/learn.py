@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from operators import shuffle
 from operators.calls import Calls, Failed, attempt
 from operators.cite import Checked, Status, check
 from operators.facts import EMPTY, Delta, Evidence, Text, Vote, merge
@@ -22,7 +23,7 @@ from operators.reduce import Reduced, level_two
 from operators.repeats import Key, key_of, settle_repeats
 from operators.scan import Node, scan
 from operators.settings import Settings
-from operators.shuffle import groups, place_carried, window_seed
+from operators.shuffle import place_carried, window_seed
 from operators.similar import Texts
 from operators.state import Carried, Standing
 from operators.values import Curation, Given, Insight, Reflection
@@ -38,6 +39,7 @@ class Learning(Struct, frozen=True):
     :param extra: facts that no group made: votes, level 2, and what entered raw.
     :param carried: insights to give again.
     :param audit: for people: drops, refused operations, fallbacks.
+    :param is_last: nothing stays carried, whenever it was due.
     """
 
     tree: Node[Delta] | None
@@ -46,12 +48,13 @@ class Learning(Struct, frozen=True):
     load: Load = Load(0, 0, 0, 0, 0)
     calls: int = 0
     audit: dict[str, Any] = field(default_factory=dict)
+    is_last: bool = False
 
 
 class Asked(Struct, frozen=True):
     """A window whose curators were asked, one a group.
 
-    :param tables: what each was given.
+    :param groups: what each was given.
     :param answers: of each its answer, how it failed, or an awaitable of either.
     :param known: evidence for the base of those carried insights that it says already.
     """
@@ -59,7 +62,7 @@ class Asked(Struct, frozen=True):
     window: int
     reflections: Sequence[Reflection]
     base: Standing
-    tables: list[list[Given]]
+    groups: list[list[Given]]
     answers: list[Curation | Awaitable[Curation] | Failed]
     known: Delta
 
@@ -83,11 +86,11 @@ def ask(
     :param due: carried insights that are due in this window.
     """
     seed = window_seed(settings.seed, prompt, window)
-    dealt = groups(len(reflections), seed, settings.copies)
+    dealt = shuffle.groups(len(reflections), seed, settings.copies)
     known, waiting = _already_kept(due, base)
-    tables = [table for table in _tables(reflections, dealt, waiting, seed) if table]
-    answers = [attempt(method.curate, table, base.bullets) for table in tables]
-    return Asked(window, reflections, base, tables, answers, known)
+    groups = [group for group in _grouped(reflections, dealt, waiting, seed) if group]
+    answers = [attempt(method.curate, group, base.bullets) for group in groups]
+    return Asked(window, reflections, base, groups, answers, known)
 
 
 async def learn(
@@ -109,32 +112,32 @@ async def learn(
 
 async def learn_from(asked: Asked, method: Method, calls: Calls, settings: Settings) -> Learning:
     """Learn from what the curators answer."""
-    base, tables = asked.base, asked.tables
-    answers = await calls.finish(asked.answers) if tables else []
+    base, groups = asked.base, asked.groups
+    answers = await calls.finish(asked.answers) if groups else []
     checked: list[Checked] = []
     failures = 0
-    for table, answer in zip(tables, answers, strict=True):
+    for group, answer in zip(groups, answers, strict=True):
         if not isinstance(answer, Curation):  # it raised, or whatever it gave is no answer
             failures += 1
-            answer = union(table)
-        checked.append(check(table, answer, base))
-    fates = _fates(tables, checked)
+            answer = union(group)
+        checked.append(check(group, answer, base))
+    fates = _fates(groups, checked)
     tree = scan([each.delta for each in checked], merge) if checked else None
-    copies = settle_repeats(tables, checked, fates, tree.value if tree else EMPTY)
+    copies = settle_repeats(groups, checked, fates, tree.value if tree else EMPTY)
     votes = Delta(votes=votes_of(asked.reflections))
     second = Reduced()
     if method.reduces and tree is not None:
         second = await level_two(tree, [each.delta for each in checked], base, method, calls, settings)
-    carried, raw = _carry(tables, fates, asked.window, settings.max_staleness)
+    carried, raw = _carry(groups, fates, asked.window, settings.max_staleness)
     entered = _enter_raw(raw, base, tree.value if tree else EMPTY)
     extra = merge(merge(votes, merge(asked.known, copies)), merge(second.facts, entered))
     return Learning(
         tree,
         extra,
         carried,
-        _load(len(asked.reflections), tables, fates, len(raw)),
-        len(tables) + second.calls,
-        _audit(tables, checked, failures, raw, second),
+        _load(len(asked.reflections), groups, fates, len(raw)),
+        len(groups) + second.calls,
+        _audit(groups, checked, failures, raw, second),
     )
 
 
@@ -143,10 +146,10 @@ def enter_all(window: int, carried: Sequence[Carried], base: Standing) -> Learni
     known, rest = _already_kept(carried, base)
     entered = _enter_raw(rest, base, EMPTY)
     audit = {"raw": [_name(given) for given in rest]} if rest else {}
-    return Learning(None, merge(known, entered), (), Load(0, 0, 0, len(rest), 0), 0, audit)
+    return Learning(None, merge(known, entered), (), Load(0, 0, 0, len(rest), 0), 0, audit, is_last=True)
 
 
-def _tables(
+def _grouped(
     reflections: Sequence[Reflection], dealt: list[list[int]], carried: Sequence[Given], seed: int
 ) -> list[list[Given]]:
     """What each group's curator is given; a group without an insight stays empty and makes no call."""
@@ -155,17 +158,17 @@ def _tables(
         for index, reflection in enumerate(reflections)
         if reflection.insights
     }
-    tables: list[list[Given]] = [[] for _ in dealt]
-    for table, members in zip(tables, dealt, strict=True):
+    groups: list[list[Given]] = [[] for _ in dealt]
+    for group, members in zip(groups, dealt, strict=True):
         for index in members:
             if index in fresh:
-                table.extend(fresh[index])
-    if carried and not tables:
+                group.extend(fresh[index])
+    if carried and not groups:
         return [list(carried)]
     if carried:
-        for given, group in zip(carried, place_carried(len(carried), len(tables), seed), strict=True):
-            tables[group].append(given)
-    return tables
+        for given, at in zip(carried, place_carried(len(carried), len(groups), seed), strict=True):
+            groups[at].append(given)
+    return groups
 
 
 def _worded(insights: Sequence[Insight]) -> Iterator[Insight]:
@@ -212,11 +215,11 @@ def _worded_as(bullet: str, base: Standing) -> list[Text]:
     return [] if record is None or record.text is None else [record.text]
 
 
-def _fates(tables: Sequence[Sequence[Given]], checked: Sequence[Checked]) -> dict[Key, Status]:
+def _fates(groups: Sequence[Sequence[Given]], checked: Sequence[Checked]) -> dict[Key, Status]:
     """What became of each insight; of its copies covered beats duplicate beats dropped beats uncited."""
     fates: dict[Key, Status] = {}
-    for table, one in zip(tables, checked, strict=True):
-        for given, status in zip(table, one.status, strict=True):
+    for group, one in zip(groups, checked, strict=True):
+        for given, status in zip(group, one.status, strict=True):
             key = key_of(given)
             if status >= fates.get(key, Status.UNCITED):
                 fates[key] = status
@@ -224,12 +227,12 @@ def _fates(tables: Sequence[Sequence[Given]], checked: Sequence[Checked]) -> dic
 
 
 def _carry(
-    tables: Sequence[Sequence[Given]], fates: dict[Key, Status], window: int, max_staleness: int
+    groups: Sequence[Sequence[Given]], fates: dict[Key, Status], window: int, max_staleness: int
 ) -> tuple[tuple[Carried, ...], list[Given]]:
     """Those to give again, and those whose chances are used up; each once, in the order of trace and number."""
     if Status.UNCITED not in fates.values():
         return (), []
-    uncited = {key_of(given): given for table in tables for given in table if fates[key_of(given)] is Status.UNCITED}
+    uncited = {key_of(given): given for group in groups for given in group if fates[key_of(given)] is Status.UNCITED}
     carried, raw = [], []
     for _, given in sorted(uncited.items()):
         if given.missed >= CHANCES:
@@ -265,10 +268,10 @@ def _enter_raw(raw: Sequence[Given], base: Standing, delta: Delta) -> Delta:
     return Delta(texts=frozenset(texts), evidence=frozenset(evidence))
 
 
-def _load(size: int, tables: Sequence[Sequence[Given]], fates: dict[Key, Status], raw: int) -> Load:
+def _load(size: int, groups: Sequence[Sequence[Given]], fates: dict[Key, Status], raw: int) -> Load:
     if not fates:
         return Load(size, 0, 0, raw, 0)
-    first = {key_of(given) for table in tables for given in table if not given.missed}
+    first = {key_of(given) for group in groups for given in group if not given.missed}
     good = sum(fates[key] >= Status.DUPLICATE for key in first)
     covered = sum(status is Status.COVERED for status in fates.values())
     return Load(size, len(first), good, raw, covered)
@@ -279,7 +282,7 @@ def _name(given: Given) -> list[object]:
 
 
 def _audit(
-    tables: Sequence[Sequence[Given]],
+    groups: Sequence[Sequence[Given]],
     checked: Sequence[Checked],
     failures: int,
     raw: Sequence[Given],
@@ -287,13 +290,13 @@ def _audit(
 ) -> dict[str, Any]:
     audit: dict[str, Any] = {}
     drops = [
-        [*_name(table[number - 1]), reason]
-        for table, one in zip(tables, checked, strict=True)
+        [*_name(group[number - 1]), reason]
+        for group, one in zip(groups, checked, strict=True)
         for number, reason in one.drops
     ]
     failed = [
-        [*_name(table[number - 1]), reason]
-        for table, one in zip(tables, checked, strict=True)
+        [*_name(group[number - 1]), reason]
+        for group, one in zip(groups, checked, strict=True)
         for number, reason in one.failed
     ]
     if failed:

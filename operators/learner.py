@@ -7,7 +7,7 @@ different prompts never wait for each other.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 
 import anyio
@@ -20,6 +20,7 @@ from operators.method import Method
 from operators.modelfree import ModelFree
 from operators.reflect import Reflector, Slot, settled
 from operators.settings import Settings
+from operators.sink import Sink
 from operators.sizes import Sizes
 from operators.state import PromptState, Standing, base_for
 from operators.values import Bullet, Trace
@@ -47,7 +48,7 @@ class Learner:
     def __init__(
         self,
         method: Method,
-        sink: Callable[[Published], Awaitable[None]],
+        sink: Sink,
         *,
         sizes: Sizes,
         clock: Callable[[], float],
@@ -300,8 +301,10 @@ class Learner:
         self._unpublished -= len(window.traces)
         now = lane.stood[number] = self._clock()
         lane.stood.pop(number - 2 - settings.max_staleness, None)
-        delay = now - started if window.cause == "size" else None
-        self._sizes.closed(window.prompt, number, window.size, len(window.traces), delay, learning.load)
+        assert window.cause is not None
+        self._sizes.closed(
+            window.prompt, number, window.size, len(window.traces), window.cause, now - started, learning.load
+        )
 
     async def _publish(self, lane: Lane, published: Published) -> None:
         lane.check()
@@ -309,6 +312,9 @@ class Learner:
         try:
             await self._sink(published)
             lane.state = published.state
+        except BaseException as error:  # whether it stands nobody knows, so nothing may follow it
+            lane.error = error
+            raise
         finally:
             lane.publishing = False
             lane.move()
@@ -330,7 +336,7 @@ class Learner:
         """Move a closed window's stragglers to the next one, once; the second time the fallback answers for them."""
         for slot in [each for each in window.reflections if isinstance(each, Slot) and each.result is None]:
             window.waiting -= 1
-            if slot.moved or len(window.traces) == 1:
+            if slot.moved:
                 self._reflector.give_up(slot, "past the straggler deadline twice")
                 continue
             slot.moved = True

@@ -25,6 +25,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from operators.identity import is_printable
 from operators.mask import plain
 
 Fix = Literal["change", "add", "leave out", "pass", "call first", "again", "stop"]
@@ -109,7 +110,7 @@ def value(item: Any, length: int = VALUE) -> str:
     if isinstance(item, dict | list | tuple) and len(item) > length:
         return "…"
     text = _json(item)
-    return text if len(text) <= length and text.isprintable() else "…"
+    return text if len(text) <= length and is_printable(text) else "…"
 
 
 def readable(text: str) -> Any:

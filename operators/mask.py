@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from operators.identity import one_line
+from operators.identity import is_printable, one_line, printable
 
 MASK = "#"
 _READ = 600
@@ -25,8 +25,8 @@ _BRACKETS = re.compile(r"[\[({<]\s*#?\s*[\])}>]")
 def plain(text: str, length: int) -> str:
     """One printable line of at most ``length`` characters, cut with an ellipsis; safe to encode as UTF-8."""
     text = one_line(text[: length * 4 + 64])
-    if not text.isprintable():
-        text = one_line("".join(c if c.isprintable() else " " for c in text))
+    if not is_printable(text):
+        text = one_line(printable(text))
     return text if len(text) <= length else text[: length - 1].rstrip() + "…"
 
 

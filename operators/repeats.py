@@ -18,7 +18,7 @@ def key_of(given: Given) -> Key:
 
 
 def settle_repeats(
-    tables: Sequence[Sequence[Given]], checked: Sequence[Checked], fates: dict[Key, Status], delta: Delta
+    groups: Sequence[Sequence[Given]], checked: Sequence[Checked], fates: dict[Key, Status], delta: Delta
 ) -> Delta:
     """Keep one insight of each circle of repeats: two groups may call two insights each other's duplicate.
 
@@ -29,14 +29,14 @@ def settle_repeats(
     claimed: dict[Key, set[Key]] = {}
     verified: dict[Key, set[Key]] = {}
     refused: set[Key] = set()
-    for table, one in zip(tables, checked, strict=True):
+    for group, one in zip(groups, checked, strict=True):
         of = dict(one.repeats)
         for number, _ in one.drops:
-            key = key_of(table[number - 1])
+            key = key_of(group[number - 1])
             if number not in of:
                 refused.add(key)
                 continue
-            original = key_of(table[of[number] - 1])
+            original = key_of(group[of[number] - 1])
             claimed.setdefault(key, set()).add(original)
             if one.status[number - 1] is Status.DUPLICATE:
                 verified.setdefault(key, set()).add(original)
@@ -52,7 +52,7 @@ def settle_repeats(
     covering: dict[Key, set[str]] = {}
     for fact in delta.evidence:
         covering.setdefault((fact.trace, fact.number), set()).add(fact.bullet)
-    sessions = {key_of(given): given.session for table in tables for given in table}
+    sessions = {key_of(given): given.session for group in groups for given in group}
     return Delta(
         evidence=frozenset(
             Evidence(bullet, *key, sessions[key])

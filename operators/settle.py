@@ -7,7 +7,7 @@ already, first left then right; a leaf that fails alone is refused. With r refus
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from msgspec import Struct
@@ -32,16 +32,6 @@ def settle(root: Node[V], accept: Callable[[V], bool], combine: Callable[[V, V],
     splitting = _Splitting(combine)
     for candidate in splitting.questions(root):
         splitting.answer = accept(candidate)
-    return splitting.settled()
-
-
-async def settle_async(
-    root: Node[V], accept: Callable[[V], Awaitable[bool]], combine: Callable[[V, V], V]
-) -> Settled[V]:
-    """:func:`settle` with an ``accept`` that has to be awaited; it is asked one question at a time."""
-    splitting = _Splitting(combine)
-    for candidate in splitting.questions(root):
-        splitting.answer = await accept(candidate)
     return splitting.settled()
 
 

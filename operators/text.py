@@ -113,11 +113,6 @@ def order(bullets: Iterable[Bullet]) -> list[Bullet]:
     return [bullet for _, group in grouped(bullets) for bullet in group]
 
 
-def titled(bullets: Iterable[Bullet]) -> list[Bullet]:
-    """The bullets as a text of them reads back: in order, each with its section's one title."""
-    return [replace(bullet, section=title) for title, group in grouped(bullets) for bullet in group]
-
-
 def render(bullets: Iterable[Bullet], *, counters: bool = False, sections: Iterable[str] = ()) -> str:
     """Write a playbook as agents get it, or as ACE's text with ``counters``.
 

@@ -65,7 +65,9 @@ def publish_window(
             quarantined = tuple(Quarantined(window, leaf.value, "refused") for leaf in settled.refused)
         delta = merge(delta, merged or EMPTY)
     delta, pending = support(delta, state.pending, state.now.playbook, settings)
-    carried = (*(each for each in state.carried if each.due != window), *learning.carried) if traces else ()
+    carried = learning.carried
+    if not learning.is_last:
+        carried = (*(each for each in state.carried if each.due != window), *carried)
     return _publish(
         replace(state, carried=carried, pending=pending, at=at or state.at),
         delta,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from operators.values import Trace
@@ -14,14 +14,23 @@ def newest(traces: Iterable[Trace], before: str | None = None) -> str | None:
     Times without a zone are taken for UTC; what is no time at all is passed over.
     """
     latest: datetime | None = None
-    times = {(trace.ended, trace.started) for trace in traces if trace.ended or trace.started}
-    for text in {text for pair in times for text in pair if text}:
+    for text in {text for trace in traces for text in _times(trace)}:
         time = parsed(text)
         if time is not None and (latest is None or time > latest):
             latest = time
     if latest is None:
         return before
     return latest.isoformat(timespec="milliseconds" if latest.microsecond else "seconds").replace("+00:00", "Z")
+
+
+def _times(trace: Trace) -> Iterator[str]:
+    # A trace ends with its last step, so steps are looked at only where the log does not say when that was.
+    if trace.ended:
+        yield trace.ended
+    else:
+        yield from (text for step in trace.steps for text in (step.ended, step.started) if text)
+    if trace.started:
+        yield trace.started
 
 
 def parsed(text: str | None) -> datetime | None:

@@ -95,7 +95,16 @@ def _show(parser: Parser) -> None:
     _store(parser)
 
 
+_HISTORY = """
+  base        the version whose lessons the curators of its window saw
+  kind        window (learned from traces), import, rollback or edit
+  changed     whether agents see any difference to the version before
+  batch size  the traces in its window
+  at          when the newest of those traces ended, or when a person made it"""
+
+
 def _history(parser: Parser) -> None:
+    parser.description = f"{parser.description}\n{_HISTORY}"
     _prompt(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object a line, with the ids of all traces")
     _store(parser)

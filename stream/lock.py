@@ -37,6 +37,7 @@ class StoreLock:
         self._path = path
         self._fd = fd
         self._pid = os.getpid()
+        self._inode = _inode(os.fstat(fd))
 
     @classmethod
     def acquire(cls, disk: Disk, path: Path) -> StoreLock:
@@ -62,12 +63,19 @@ class StoreLock:
             return cls(path, fd, clean)
 
     def check(self) -> None:
-        """Refuse to go on in a forked child: it has the store's memory, but not its lock.
+        """Refuse to go on in a forked child, which has the store's memory but not its lock, or without a lock file.
 
-        :raises StoreReadOnly: when this process is not the one that took the lock.
+        :raises StoreReadOnly: when this process is not the one that took the lock, or somebody removed the lock's file
+            and another process may have taken the one that stands there now.
         """
         if os.getpid() != self._pid:
             raise StoreReadOnly(self._path.parent, f"process {self._pid} holds its lock; a child must open it itself")
+        try:
+            found = _inode(os.stat(self._path))
+        except OSError:
+            found = None
+        if found != self._inode:
+            raise StoreReadOnly(self._path.parent, "its lock file was removed, so another process may be writing to it")
 
     def release(self, disk: Disk, clean: bool) -> None:
         """Give the lock back; ``clean`` when the store needs no looking through. A second time does nothing."""

@@ -98,7 +98,7 @@ class PromptStore:
         """
         if not 1 <= version <= self.version:
             raise UnknownVersion(self.name, version, self.version)
-        path = self._version_file(version)
+        path = self.version_file(version)
         with refusals(path):
             try:
                 data = path.read_bytes()
@@ -106,7 +106,7 @@ class PromptStore:
                 raise StoreDamaged(path, "it is missing") from error
         try:
             msgspec.json.decode(data, type=msgspec.Raw)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise StoreDamaged(path, f"it is not JSON ({error})") from error
         return data
 
@@ -166,7 +166,7 @@ class PromptStore:
     def _write(self, version: int, update: bytes, line: bytes, state: bytes, pairs: Pairs) -> None:
         disk, directory = self._access.disk, self._directory
         make_directories(disk, directory / _VERSIONS)
-        replace(disk, self._version_file(version), update)
+        replace(disk, self.version_file(version), update)
         self._log.append(line)
         if version == 1:
             disk.sync_directory(directory)  # the log's name must not come to the device later than the state's
@@ -234,7 +234,7 @@ class PromptStore:
                 with suppress(OSError):  # a file of somebody's is in it: no harm
                     disk.rmdir(path)
 
-    def _version_file(self, version: int) -> Path:
+    def version_file(self, version: int) -> Path:
         return self._directory / _VERSIONS / f"{version:08}.json"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from msgspec import Struct
 
 from operators.values import Trace
@@ -40,3 +42,6 @@ class Skipped(Struct, frozen=True):
 
 
 Record = Found | Bad | Skipped
+Source = Iterable[Sequence[Record]]
+"""Where traces come from: records in order of arrival, in chunks of whatever came together. Files are one source (each
+whole, in the order of their paths), a list in memory is one too; how they are chunked changes nothing."""

@@ -33,7 +33,7 @@ class RejectRecord(msgspec.Struct, frozen=True):
     raw: bytes
 
 
-class _Written(msgspec.Struct):
+class Reject(msgspec.Struct):
     """A record as it stands in the file; ``encoding`` is base64 where ``raw`` is not UTF-8."""
 
     file: str
@@ -45,7 +45,7 @@ class _Written(msgspec.Struct):
     schema: int = SCHEMA
 
 
-_written = msgspec.json.Decoder(_Written)
+_written = msgspec.json.Decoder(Reject)
 
 
 class Rejects:
@@ -156,11 +156,11 @@ def _encoded(record: RejectRecord, digest: bytes) -> bytes:
         return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
 
 
-def _decoded(line: bytes) -> _Written:
+def _decoded(line: bytes) -> Reject:
     try:
         return _written.decode(line)
     except msgspec.DecodeError:
-        return msgspec.convert(json.loads(line), _Written)
+        return msgspec.convert(json.loads(line), Reject)
 
 
 def _identity(file: str, line: int, digest: str) -> bytes:

@@ -7,7 +7,7 @@ the same bytes at any speed, and so does a run that was killed and resumed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import structlog
@@ -24,11 +24,11 @@ from operators.sizes import FixedSize, Sizes
 from operators.state import PromptState, Standing
 from operators.values import Bullet, Trace
 from operators.version import Published
-from operators.wire import encode
+from operators.wire import message
 from stream.config import Config
 from stream.controllerfile import Controller, keep_controller, kept_controller
 from stream.intake import Intake, Tally
-from stream.records import Bad, Found, Record, Skipped
+from stream.records import Bad, Found, Record, Skipped, Source
 from stream.rejects import RejectRecord
 from stream.runs import RunSettings, begin, finish, last, note
 from stream.sizes import AutoSizes, RecordedSizes, ResumedSizes
@@ -89,7 +89,7 @@ class Replay:
     def __init__(
         self,
         store: Store,
-        records: Iterable[Sequence[Record]],
+        records: Source,
         config: Config,
         *,
         recorded: dict[str, list[int]] | None = None,
@@ -200,6 +200,7 @@ class Replay:
             self._lines += 1
             if isinstance(record, Found):
                 found.append(record)
+                self.tally.repaired += bool(record.repaired)
                 self._bad_run = 0
                 continue
             self._reject(record)
@@ -270,7 +271,7 @@ class Replay:
         with bound_contextvars(prompt=entry.prompt, window=entry.window, version=entry.version):
             for id, reason in entry.rejected:  # before the commit, and kept once however often it is tried
                 found = under_way[entry.prompt, id]
-                self._store.rejects.add(RejectRecord(found.file, found.line, reason, encode(found.trace)))
+                self._store.rejects.add(RejectRecord(found.file, found.line, reason, message(found.trace)))
             if entry.rejected:
                 self._store.rejects.flush()
             commit(prompt, Published(published.state, published.update, entry))

@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from operators.wire import encode
+from stream.states import entries
 from stream.store import Store
 from stream.storeerrors import StoreDamaged
 
@@ -91,9 +92,14 @@ def begin(store: Store, settings: RunSettings, *, go_on: bool) -> tuple[Run, boo
             return before, True
         if not changed:
             return Run(before.number + 1, False, settings), False
-    run = Run(1 if before is None else before.number + 1, False, settings)
+    run = Run((_newest_run(store) if before is None else before.number) + 1, False, settings)
     note(store, run)
     return run, False
+
+
+def _newest_run(store: Store) -> int:
+    """The newest run that the logs tell of, for a store whose checkpoint is gone: no number may come twice."""
+    return max((entry.run for name in store.prompts() for entry in entries(store.prompt(name))), default=0)
 
 
 def note(store: Store, run: Run) -> None:

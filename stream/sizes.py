@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from operators.controller import BatchSizes
 from operators.overload import Load
 from operators.sizes import Sizes
+from operators.window import Cause
 
 
 class AutoSizes:
@@ -18,10 +19,10 @@ class AutoSizes:
     def assign(self, prompt: str, number: int) -> int:
         return self._controller.assign(prompt)
 
-    def closed(self, prompt: str, number: int, size: int, traces: int, delay: float | None, load: Load) -> None:
-        # A window that the end of the input closed says nothing about how fast traces come.
-        if delay is not None:
-            self._controller.sample(size, delay, True)
+    def closed(self, prompt: str, number: int, size: int, traces: int, cause: Cause, delay: float, load: Load) -> None:
+        # One that a bound or the end of the input closed says nothing about how fast traces come.
+        if cause in ("size", "time"):
+            self._controller.sample(size, delay, cause == "size")
         self._controller.observe(prompt, load)
 
 
@@ -44,7 +45,7 @@ class RecordedSizes:
         self.missing += 1
         return self._beyond
 
-    def closed(self, prompt: str, number: int, size: int, traces: int, delay: float | None, load: Load) -> None:
+    def closed(self, prompt: str, number: int, size: int, traces: int, cause: Cause, delay: float, load: Load) -> None:
         """Nothing to learn from it."""
 
 
@@ -68,5 +69,5 @@ class ResumedSizes:
             return traces
         return self._inner.assign(prompt, number)
 
-    def closed(self, prompt: str, number: int, size: int, traces: int, delay: float | None, load: Load) -> None:
-        self._inner.closed(prompt, number, size, traces, delay, load)
+    def closed(self, prompt: str, number: int, size: int, traces: int, cause: Cause, delay: float, load: Load) -> None:
+        self._inner.closed(prompt, number, size, traces, cause, delay, load)

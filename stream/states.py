@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -11,8 +12,8 @@ from operators.entry import Entry
 from operators.snapshot import Snapshot, dump, load
 from operators.state import PromptState
 from operators.values import Update
-from operators.version import Published, advance
-from operators.wire import encode
+from operators.version import SNAPSHOT_EVERY, Published, advance
+from operators.wire import encode, message
 from stream.promptstore import PromptStore
 from stream.storeerrors import StoreDamaged, UnknownVersion
 
@@ -23,30 +24,36 @@ _updates = msgspec.json.Decoder(Update)
 _entries = msgspec.json.Decoder(Entry)
 
 
-def _decoded(prompt: PromptStore, decoder: msgspec.json.Decoder[T], data: bytes, what: str) -> T:
+def _decoded(file: Path, decoder: msgspec.json.Decoder[T], data: bytes, what: str) -> T:
     try:
         return decoder.decode(data)
-    except msgspec.MsgspecError as error:
-        raise StoreDamaged(prompt.directory, f"{what} is not what was written ({error})") from error
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise StoreDamaged(file, f"{what} is not what was written ({error})") from error
 
 
 def newest(prompt: PromptStore) -> PromptState:
     """The state that the prompt's next version starts from."""
     data = prompt.state()
-    return PromptState(prompt.name) if data is None else load(_decoded(prompt, _snapshots, data, "its state"))
+    if data is None:
+        return PromptState(prompt.name)
+    file = prompt.directory / "state.json"
+    try:
+        return load(_decoded(file, _snapshots, data, "the state"))
+    except LookupError as error:
+        raise StoreDamaged(file, f"the state is not what was written ({error})") from error
 
 
 def update_of(prompt: PromptStore, version: int) -> Update:
     """The update of one version; version 0 shows nothing."""
     if version == 0:
         return Update(prompt.name, 0, 0, "window", False, "", ())
-    return _decoded(prompt, _updates, prompt.update(version), f"the update of version {version}")
+    return _decoded(prompt.version_file(version), _updates, prompt.update(version), f"the update of version {version}")
 
 
 def entries(prompt: PromptStore, after: int = 0) -> Iterator[Entry]:
     """The log of the prompt, oldest first."""
     for line in prompt.entries(after):
-        yield _decoded(prompt, _entries, line, "an entry of its log")
+        yield _decoded(prompt.directory / "log.jsonl", _entries, line, "an entry")
 
 
 def state_at(prompt: PromptStore, version: int) -> PromptState:
@@ -57,7 +64,7 @@ def state_at(prompt: PromptStore, version: int) -> PromptState:
     if not 0 <= version <= prompt.version:
         raise UnknownVersion(prompt.name, version, prompt.version)
     state = PromptState(prompt.name)
-    for entry in entries(prompt):
+    for entry in entries(prompt, max(version // SNAPSHOT_EVERY * SNAPSHOT_EVERY - 1, 0)):
         if entry.version > version:
             break
         state = advance(state, entry)
@@ -70,12 +77,7 @@ def commit(prompt: PromptStore, published: Published) -> None:
     prompt.commit(
         published.update.version,
         encode(published.update),
-        _message(entry),
-        encode(dump(published.state)),
+        message(entry),
+        message(dump(published.state)),
         [(id, bytes.fromhex(digest)) for id, digest in entry.traces],
     )
-
-
-def _message(entry: Entry) -> bytes:
-    """The entry as it stands in the log: the version of its schema is written too, though it is the default."""
-    return b'{"schema":%d,' % entry.schema + encode(entry).removeprefix(b"{")

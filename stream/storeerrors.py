@@ -53,7 +53,7 @@ class StoreLocked(StoreError):
 
 
 class StoreReadOnly(StoreError):
-    """A write through a store that was opened for reading, or by a forked child of the process that holds the lock."""
+    """A write through a store that was opened for reading, by a forked child, or after the lock's file was removed."""
 
     def __init__(self, path: Path, why: str) -> None:
         super().__init__(f"{_shown(path)} cannot be written here: {why}")

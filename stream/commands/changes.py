@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import asdict, replace
 
-from operators.imports import import_delta, import_source, proposed_ids, recognised
+from operators.imports import import_delta, import_source, not_shown, proposed_ids, recognised
 from operators.settings import Settings
 from operators.version import publish_delta, publish_rollback
 from stream.commands.merged import merged
@@ -29,7 +29,7 @@ _MOST_TOLD = 20
 def rollback(options: Namespace, config: Config) -> int:
     """Make the lessons of an older version the newest version."""
     with Store.open(options.at, write=True) as store:
-        settings = _settings(store, config)
+        settings = _settings(store, config, options.config)
         prompt = store.prompt(options.prompt)
         if prompt.version == 0:
             raise UnknownPrompt(store.path, options.prompt)
@@ -51,11 +51,16 @@ def import_(options: Namespace, config: Config) -> int:
     imported = _read(options.file, options.format)
     source = import_source(imported.bullets)
     with Store.open(options.at, write=True, create=True) as store:
-        settings = _settings(store, config)
+        settings = _settings(store, config, options.config)
         prompt = store.prompt(options.prompt)
         state = newest(prompt)
         if any(each.audit.get("source") == source for each in merged(prompt, prompt.version)):
             line(f"{options.prompt}: version {prompt.version} has all of it already, no new version")
+            if gone := not_shown(imported.bullets, state.now):
+                say(
+                    f"{counted(gone, 'bullet')} of it are not shown any more: replaced by later lessons, removed, or "
+                    "beyond the budget when they came"
+                )
             return 0
         bullets = recognised(imported.bullets, state.now)
         published = publish_delta(
@@ -83,12 +88,17 @@ def import_(options: Namespace, config: Config) -> int:
     return 0
 
 
-def _settings(store: Store, config: Config) -> Settings:
-    """What the store was learned with, else the configuration's: a version is rebuilt only as it was made."""
+def _settings(store: Store, config: Config, given: str | None) -> Settings:
+    """The configuration's where one was given, else what the store was learned with.
+
+    Windows to come are curated on bases as far back as the store's own, whatever the configuration says of that.
+    """
     settings, run = settings_of(config), last(store)
     if run is None:
         return settings
     learned = asdict(run.settings)
+    if given is not None:
+        return replace(settings, max_staleness=run.settings.max_staleness)
     return replace(settings, **{name: learned[name] for name in settings.__struct_fields__ if name in learned})
 
 

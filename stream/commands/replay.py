@@ -73,6 +73,9 @@ def _talk(run: Replay, tally: Tally, prompts: dict[str, Learned]) -> None:
     if tally.rejected:
         kept = run.store_path / "rejects.jsonl"
         say(f"{counted(tally.rejected, 'bad line')} rejected, kept with the reason in {kept}")
+    if tally.repaired:
+        what = "broken UTF-8, lone surrogates, NaN or raw control characters"
+        say(f"{counted(tally.repaired, 'trace')} had {what} in them; those were replaced, the rest was read")
     if tally.skipped:
         file, reason = tally.skipped[0]
         first = "" if len(tally.skipped) == 1 else "the first is "

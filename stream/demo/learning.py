@@ -16,10 +16,12 @@ from operators.method import Method
 from operators.overload import Load
 from operators.seen import seen
 from operators.settings import Settings
+from operators.sink import Sink
 from operators.sizes import Sizes
 from operators.state import PromptState
 from operators.values import Bullet, Curation, Given, Reflection, Trace, Update
 from operators.version import Published
+from operators.window import Cause
 from operators.wire import encode
 from stream.demo.agents import Done
 
@@ -85,14 +87,14 @@ class Noted:
     def assign(self, prompt: str, number: int) -> int:
         return self._inner.assign(prompt, number)
 
-    def closed(self, prompt: str, number: int, size: int, traces: int, delay: float | None, load: Load) -> None:
-        self.windows.append(Closed(size, traces, delay))
-        self._inner.closed(prompt, number, size, traces, delay, load)
+    def closed(self, prompt: str, number: int, size: int, traces: int, cause: Cause, delay: float, load: Load) -> None:
+        self.windows.append(Closed(size, traces, delay if cause == "size" else None))
+        self._inner.closed(prompt, number, size, traces, cause, delay, load)
 
 
 async def learn_from(
     finished: MemoryObjectReceiveStream[Done],
-    sink: Callable[[Published], Awaitable[None]],
+    sink: Sink,
     *,
     method: Method,
     sizes: Sizes,

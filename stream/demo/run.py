@@ -17,10 +17,11 @@ from operators.controller import BatchSizes
 from operators.method import Method
 from operators.modelfree import ModelFree
 from operators.settings import Settings
+from operators.sink import Sink
 from operators.sizes import Sizes
 from operators.values import Update
 from operators.version import Published
-from operators.wire import encode
+from operators.wire import message
 from stream.demo.agents import BUDGET, Done, Fleet, Prompts, World
 from stream.demo.environment import Environment
 from stream.demo.learning import CURATE, REFLECT, Delayed, Noted, learn_from
@@ -58,7 +59,7 @@ class DemoResult(Struct, frozen=True):
 
 async def closed_loop(
     world: World,
-    sink: Callable[[Published], Awaitable[None]],
+    sink: Sink,
     *,
     name: str,
     method: Method,
@@ -162,7 +163,7 @@ async def run_demo(
         def finished(done: Done) -> None:
             board.count(done)
             late.append(done.success)
-            log.write(encode(done.trace) + b"\n")
+            log.write(message(done.trace) + b"\n")
 
         async def refresh() -> None:
             while True:

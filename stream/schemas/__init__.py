@@ -1,6 +1,6 @@
-"""JSON Schema documents (2020-12) of the messages: ``trace``, ``update``, ``entry``; they ship in the package.
+"""JSON Schema documents (2020-12) of the messages: ``entry``, ``reject``, ``trace``, ``update``.
 
-They are derived from the types in ``operators``, and a test holds the files to that. A field may be added within a
+They ship in the package, are derived from the types, and a test holds the files to that. A field may be added within a
 version; a reader ignores fields that it does not know. ``python -m stream.schemas`` writes the files anew.
 """
 
@@ -12,9 +12,10 @@ import msgspec
 
 from operators.entry import Entry
 from operators.values import Trace, Update
+from stream.rejects import Reject
 
 VERSION = 1
-_TYPES = {"entry": Entry, "trace": Trace, "update": Update}
+_TYPES = {"entry": Entry, "reject": Reject, "trace": Trace, "update": Update}
 NAMES = tuple(sorted(_TYPES))
 
 

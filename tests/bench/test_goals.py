@@ -17,7 +17,8 @@ def test_ours_keeps_the_lessons_that_overload_loses() -> None:
     assert ours.kept >= 0.95
     assert ours.curated >= 0.70
     assert ours.junk <= 0.1
-    assert ours.calls <= published.calls * 1.01  # the empty window at the end makes no call, a last short one may
+    assert ours.calls <= published.calls
+    assert ours.calls <= lossless.calls
     assert overload.naive(log, 100, seed=1).kept < published.kept + 0.05 < lossless.kept < ours.kept
 
 

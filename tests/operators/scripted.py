@@ -24,6 +24,7 @@ from operators.sizes import FixedSize, Sizes
 from operators.state import PromptState
 from operators.values import Bullet, Curation, Drop, Given, Insight, Operation, OperationType, Reflection, Trace
 from operators.version import Published
+from operators.window import Cause
 from operators.wire import encode
 
 R = TypeVar("R")
@@ -336,13 +337,13 @@ class Dealt:
 
     def __init__(self, *sizes: int) -> None:
         self._sizes = sizes
-        self.reported: list[tuple[str, int, int, int, float | None, Load]] = []
+        self.reported: list[tuple[str, int, int, int, Cause, float, Load]] = []
 
     def assign(self, prompt: str, number: int) -> int:
         return self._sizes[min(number, len(self._sizes)) - 1]
 
-    def closed(self, prompt: str, number: int, size: int, traces: int, delay: float | None, load: Load) -> None:
-        self.reported.append((prompt, number, size, traces, delay, load))
+    def closed(self, prompt: str, number: int, size: int, traces: int, cause: Cause, delay: float, load: Load) -> None:
+        self.reported.append((prompt, number, size, traces, cause, delay, load))
 
 
 def learner(

@@ -195,7 +195,52 @@ def test_a_removal_that_cites_nothing_is_refused() -> None:
     assert len(checked.refused) == 1
 
 
+def test_a_removal_that_names_more_bullets_than_it_cites_insights_is_refused() -> None:
+    both = (name_of(CENTS), name_of(DOLLARS))
+    refused = check(DISTINCT, answer(Operation("REMOVE", (1,), both)), BASE)
+    assert [each.why for each in refused.refused] == ["removes more bullets than it cites insights"]
+    assert (shows(BASE, refused), refused.status[0]) == ([CENTS, DOLLARS], UNCITED)
+    taken = check(DISTINCT, answer(Operation("REMOVE", (1, 2), both)), BASE)
+    assert (shows(BASE, taken), taken.status[:2]) == ([], (COVERED, COVERED))
+
+
+def test_what_removals_cite_beyond_half_of_the_group_counts_as_uncited() -> None:
+    checked = check(DISTINCT, answer(Operation("REMOVE", (1, 2, 3, 4, 5, 6), (name_of(CENTS),))), BASE)
+    assert checked.status == (COVERED,) * 3 + (UNCITED,) * 3
+    assert shows(BASE, checked) == [DOLLARS]
+
+
+def test_removals_and_drops_share_the_half() -> None:
+    removal = Operation("REMOVE", (1, 2), (name_of(CENTS),))
+    checked = check(DISTINCT, answer(removal, Drop((3, 4, 5), "vague")), BASE)
+    assert checked.status == (COVERED, COVERED, DROPPED, UNCITED, UNCITED, UNCITED)
+    assert checked.drops == ((3, "vague"),)
+
+
+def test_a_removal_takes_nothing_of_the_half_for_what_is_covered_already() -> None:
+    removal = Operation("REMOVE", (1, 2, 3), (name_of(CENTS),))
+    checked = check(DISTINCT, answer(add("wash it", 1, 2), removal, Drop((4, 5), "vague")), BASE)
+    assert checked.status == (COVERED, COVERED, COVERED, DROPPED, DROPPED, UNCITED)
+
+
 # Drops
+
+
+def test_drops_that_do_not_hold_are_told_with_their_reasons() -> None:
+    table = given("use cents", "use the cents", "feed a dog", "paint that wall")
+    curation = answer(
+        add("feed dogs", 3),
+        Drop((1,), "duplicate", 2),
+        Drop((2,), "duplicate", 1),
+        Drop((3,), "vague"),
+        Drop((4,), "because"),
+        Drop((77,), "vague"),
+    )
+    checked = check(table, curation, NOTHING)
+    assert checked.drops == ((1, "duplicate"),)
+    assert checked.failed == ((2, "duplicate"), (3, "vague"), (4, "because"))
+    beyond = check(DISTINCT[:3], answer(Drop((1, 2), "vague")), NOTHING)
+    assert (beyond.drops, beyond.failed) == (((1, "vague"),), ((2, "vague"),))
 
 
 @pytest.mark.parametrize(

@@ -222,6 +222,16 @@ def test_what_no_curator_takes_is_refused_and_carried() -> None:
     assert len(learning.carried) == 2
 
 
+def test_the_audit_tells_drops_and_drops_that_do_not_hold() -> None:
+    def curator(given: Sequence[Given], base: Sequence[Bullet]) -> Curation:
+        return Curation((), (Drop(tuple(range(1, len(given) + 1)), "vague"),))
+
+    learning = learned(curator, reflections(["a b"], ["c d"], ["e f"]))
+    assert learning.audit["drops"] == [["t1", 1, "vague"]]
+    assert learning.audit["drops_that_do_not_hold"] == [["t2", 1, "vague"], ["t3", 1, "vague"]]
+    assert [each.given.trace for each in learning.carried] == ["t2", "t3"]
+
+
 # Duplicates over several groups
 
 

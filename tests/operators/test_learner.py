@@ -400,11 +400,11 @@ async def test_windows_are_reported_with_their_delay() -> None:
         clock.now += 7
         gates.open_all("curate")
         await settle()
-        assert [each[:5] for each in sizes.reported] == [("p", 1, 3, 3, 7.0)]
-        assert (sizes.reported[0][5].size, sizes.reported[0][5].covered) == (3, 3)
+        assert [each[:6] for each in sizes.reported] == [("p", 1, 3, 3, "size", 7.0)]
+        assert (sizes.reported[0][6].size, sizes.reported[0][6].covered) == (3, 3)
         await learning.feed([trace(9, "one more")])
         await in_order(gates, min, learning.drain())
-    assert [each[:5] for each in sizes.reported[1:]] == [("p", 2, 2, 1, None)]
+    assert [each[:6] for each in sizes.reported[1:]] == [("p", 2, 2, 1, "drain", 0.0)]
 
 
 async def test_the_delay_runs_from_when_the_base_is_there() -> None:
@@ -419,7 +419,7 @@ async def test_the_delay_runs_from_when_the_base_is_there() -> None:
         clock.now += 5
         gates.open_all("curate t2")
         await settle()
-    assert [each[4] for each in sizes.reported] == [10.0, 5.0]
+    assert [each[5] for each in sizes.reported] == [10.0, 5.0]
 
 
 # Failures
@@ -862,6 +862,53 @@ async def test_a_straggler_that_is_late_twice_is_reflected_without_a_model() -> 
     assert gates.waiting == []
 
 
+async def test_a_window_of_stragglers_alone_moves_them_all_and_makes_its_version() -> None:
+    gates, shelf, clock = Gates(), Shelf(), Clock()
+    method = Scripted(reflector=stuck(gates, "t1", "t2"))
+    async with learner(method, shelf, size=2, straggler_deadline=DEADLINE, clock=clock) as learning:
+        await learning.feed([trace(1, "late"), trace(2, "later")])
+        await late(learning, clock)
+        await shelf.reaches(1)
+        gates.open_all("t")
+        await learning.drain()
+    assert [[id for id, _ in p.entry.traces] for p in shelf.of()] == [[], ["t1", "t2"]]
+    assert [p.update.changed for p in shelf.of()] == [False, True]
+    assert contents(shelf.of()[1].update.bullets) == ["late", "later"]
+
+
+async def test_a_window_without_traces_leaves_alone_what_is_carried() -> None:
+    gates, shelf, clock = Gates(), Shelf(), Clock()
+
+    async def never(given: Sequence[Given], base: Sequence[Bullet]) -> Curation:
+        return Curation()
+
+    method = Scripted(never, reflector=stuck(gates, "t2"))
+    async with learner(method, shelf, size=1, straggler_deadline=DEADLINE, clock=clock) as learning:
+        await learning.feed([trace(1, "carried")])
+        await shelf.reaches(1)
+        await learning.feed([trace(2, "late")])
+        await late(learning, clock)
+        await shelf.reaches(2)
+    assert shelf.of()[1].entry.traces == ()
+    assert [(each.given.trace, each.due) for each in shelf.of()[1].state.carried] == [("t1", 3)]
+
+
+async def test_the_straggler_deadline_runs_from_when_the_window_closed() -> None:
+    gates, shelf, clock = Gates(), Shelf(), Clock()
+    method = Scripted(reflector=stuck(gates, "t1"))
+    async with learner(method, shelf, size=2, straggler_deadline=DEADLINE, clock=clock) as learning:
+        await learning.feed([trace(1, "slow")])
+        clock.now += 10 * DEADLINE
+        await learning.feed([trace(2, "next")])
+        await late(learning, clock, DEADLINE - 0.1)
+        await settle()
+        assert shelf.of() == [], "the window was open for long, but not closed for long"
+        await late(learning, clock, 0.1)
+        await shelf.reaches(1)
+        gates.open_all("t")
+    assert [id for id, _ in shelf.of()[0].entry.traces] == ["t2"]
+
+
 async def test_a_straggler_that_no_method_can_reflect_is_rejected() -> None:
     gates, shelf, clock = Gates(), Shelf(), Clock()
     method = Scripted(reflector=stuck(gates, "t1"))
@@ -902,6 +949,24 @@ async def test_many_stragglers_are_all_published_once() -> None:
     published = [id for p in shelf.of() for id, _ in p.entry.traces]
     assert sorted(published) == sorted(f"t{at}" for at in range(20))
     assert [p.entry.window for p in shelf.of()] == list(range(1, len(shelf.of()) + 1))
+
+
+async def test_feed_does_not_wait_for_ever_for_stragglers_that_went_over_the_bound() -> None:
+    names = [f"t{at}" for at in range(1, 5)]
+    gates, shelf, clock = Gates(), Shelf(), Clock()
+    method = Scripted(reflector=stuck(gates, *names))
+    async with learner(method, shelf, size=10, open_traces=3, straggler_deadline=DEADLINE, clock=clock) as learning:
+        feeding = asyncio.ensure_future(learning.feed([trace(at) for at in range(1, 5)]))
+        await late(learning, clock)
+        # The fourth trace closed the first window; as stragglers the four are in an open window and over the bound yet
+        # again. No more can come while feed waits for them, so that window has to close here, or none ever would.
+        assert not feeding.done()
+        await late(learning, clock)
+        await settle()
+        assert feeding.done()
+        assert gates.waiting == []
+    assert [[id for id, _ in p.entry.traces] for p in shelf.of()] == [[], names]
+    assert [p.entry.stats["closed_by"] for p in shelf.of()] == ["bound", "bound"]
 
 
 async def test_nothing_that_is_carried_follows_a_window_that_was_not_published() -> None:

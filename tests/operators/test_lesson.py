@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from operators.identity import is_printable
 from operators.lesson import ERROR, NAME, VALUE, Lesson, error, name, parse, readable, value
 
 JSON = st.recursive(
@@ -43,7 +44,7 @@ def lessons(draw: st.DrawFn) -> Lesson:
 @given(lessons())
 def test_a_lesson_is_one_bounded_line_that_reads_back(lesson: Lesson) -> None:
     line = str(lesson)
-    assert line.isprintable()
+    assert is_printable(line)
     assert len(line) <= ERROR + 5 * NAME + 3 * VALUE + 250
     assert parse(line) == lesson
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.attempts import MISSING, attempts
-from operators.identity import identity
+from operators.identity import identity, is_printable
 from operators.modelfree import MISTAKES, STRATEGIES, Key, ModelFree, parse_key, union
 from operators.values import Bullet, Call, Given, Insight, Outcome, Reflection, Step, StepError, Trace
 
@@ -312,7 +312,7 @@ def test_hostile_content_stays_one_bounded_line(before: Any, after: Any, error: 
     trace = run((tool, before, "", error), *[(tool, before, "", error)] * 2, (tool, after, "[]" * 100, ""))
     reflection = ModelFree().reflect(trace, [bullet(Key("t", "a", "no")), bullet(content="t " * 50), Bullet(key='["')])
     for insight in reflection.insights:
-        assert insight.content.isprintable()
+        assert is_printable(insight.content)
         assert len(insight.content) <= 1_000
         assert len(insight.key) <= 800
         assert insight.content[0] == "`"
@@ -354,7 +354,7 @@ def test_any_trace_gives_a_well_formed_reflection(trace: Trace) -> None:
     assert len(keys) == len(set(keys)) <= 20
     assert not set(reflection.helpful) & set(reflection.harmful)
     assert len(reflection.helpful) + len(reflection.harmful) <= len(seen)
-    assert all(insight.content.isprintable() and len(insight.content) <= 1_000 for insight in reflection.insights)
+    assert all(is_printable(insight.content) and len(insight.content) <= 1_000 for insight in reflection.insights)
 
 
 def test_a_reflection_carries_the_traces_names_and_thousands_of_calls_are_bounded() -> None:

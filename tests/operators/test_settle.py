@@ -1,6 +1,5 @@
 """Splitting a refused update: nothing good is lost, nothing bad passes, few questions."""
 
-import asyncio
 from collections.abc import Collection
 from math import ceil, log2
 
@@ -8,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.scan import scan
-from operators.settle import Settled, settle, settle_async
+from operators.settle import Settled, settle
 
 Leaves = tuple[int, ...]
 
@@ -75,20 +74,6 @@ def test_few_questions_and_none_twice(trial: tuple[int, set[int], set[tuple[int,
     assert len(judge.asked) <= 1 + 2 * len(settled.refused) * ceil(log2(k))
     assert len(set(judge.asked)) == len(judge.asked)
     assert judge.asked[0] == tuple(range(k))
-
-
-@given(trials())
-def test_awaiting_the_answers_changes_nothing(trial: tuple[int, set[int], set[tuple[int, int]]]) -> None:
-    k, bad, clashing = trial
-    tree = scan(singles(k), join)
-    judge, slow_judge = Judge(bad, clashing), Judge(bad, clashing)
-
-    async def ask(leaves: Leaves) -> bool:
-        await asyncio.sleep(0)
-        return slow_judge(leaves)
-
-    assert asyncio.run(settle_async(tree, ask, join)) == settle(tree, judge, join)
-    assert slow_judge.asked == judge.asked
 
 
 def test_the_usual_update_costs_one_question_and_no_combine() -> None:

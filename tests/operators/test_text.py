@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from operators.identity import SECTIONS, identity, section_key
-from operators.text import display_number, escape, order, parse_ace, render, titled, unescape
+from operators.text import display_number, escape, grouped, order, parse_ace, render, unescape
 from operators.values import Bullet
 
 BREAKS = ["\n", "\r\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
@@ -58,6 +60,11 @@ def ace_sees(text: str) -> tuple[list[str], list[tuple[str, str, str, str]]]:
     lines = [line.strip() for line in text.strip().split("\n")]
     found = [match for line in lines if (match := ACE_BULLET.match(line))]
     return [line for line in lines if line.startswith("##")], [(m[1], m[2], m[3], m[4]) for m in found]
+
+
+def titled(bullets: Iterable[Bullet]) -> list[Bullet]:
+    """The bullets as a text of them reads back: in order, each with its section's one title."""
+    return [replace(bullet, section=title) for title, group in grouped(bullets) for bullet in group]
 
 
 @given(bullets)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given as examples
 from hypothesis import strategies as st
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from operators.budget import tokens
 from operators.entry import Entry
@@ -31,10 +32,11 @@ NEW = PromptState("p")
 SETTINGS = Settings()
 
 
-def taught(*texts: str, by: str = "t1", session: str = "", raw: bool = False) -> Delta:
+def taught(*texts: str, by: str = "t1", session: str = "", raw: bool = False, at: int = 1) -> Delta:
+    """What trace ``by`` taught with its insights from number ``at`` on."""
     return Delta(
         texts=frozenset(Text(name_of(text), raw, text, "OTHERS", "") for text in texts),
-        evidence=frozenset(Evidence(name_of(text), by, at, session) for at, text in enumerate(texts, 1)),
+        evidence=frozenset(Evidence(name_of(text), by, number, session) for number, text in enumerate(texts, at)),
     )
 
 
@@ -429,13 +431,21 @@ class History:
             Vote(name_of(rng.choice(LESSONS)), f"w{number}.{at}", rng.random() < 0.5) for at in range(rng.randrange(3))
         ]
         extra = Delta(votes=frozenset(votes))
-        carried = tuple(
-            Carried(Given(Insight(1, "OTHERS", rng.choice(LESSONS)), f"w{number}", missed=1), number + 2)
-            for _ in range(rng.randrange(2))
-        )
+        # As in life, what a trace taught beside may be published at once, and what fell due is settled or carried on.
+        due = number + 1 + self.settings.max_staleness
+        carried = [
+            Carried(Given(Insight(9, "OTHERS", rng.choice(LESSONS)), f"w{number}.{rng.randrange(3)}", missed=1), due)
+            for _ in range(rng.randrange(3))
+        ]
+        for each in self.states[-1].carried:
+            if each.due == number and rng.random() < 0.5:
+                carried.append(Carried(replace(each.given, missed=each.given.missed + 1), due))
+            elif each.due == number:
+                given = each.given
+                extra = merge(extra, taught(given.insight.content, by=given.trace, at=given.insight.number))
         if not parts or rng.random() < 0.2:
-            return Learning(None, extra, carried)
-        return Learning(scan(parts, merge), extra, carried)
+            return Learning(None, extra, tuple(carried))
+        return Learning(scan(parts, merge), extra, tuple(carried))
 
     def delta(self, base: Standing, number: int, at: int) -> Delta:
         """What one curator might make of the base."""
@@ -558,6 +568,26 @@ def test_a_rollback_shows_the_old_version_where_people_decided_nothing(history: 
         return
     assert back.update.bullets == history.states[at].now.bullets
     assert back.state.counter == history.states[-1].counter
+
+
+def test_a_trace_counts_once_though_a_fold_comes_between_what_it_taught_and_what_is_carried_of_it() -> None:
+    settings = Settings(fold_every=3)
+    insight = Given(Insight(2, "OTHERS", "a b"), "t1", missed=1)
+    made = [window(NEW, taught("a b", by="t1"), settings, carried=(Carried(insight, 3),))]
+    made.append(window(made[-1].state, taught("c d", by="t2"), settings))
+    # Left once more in the window that folds: what its trace taught before must not become a mere count.
+    made.append(window(made[-1].state, EMPTY, settings, carried=(Carried(replace(insight, missed=2), 5),)))
+    assert made[-1].entry.folded
+    made.append(window(made[-1].state, EMPTY, settings))
+    made.append(window(made[-1].state, taught("a b", by="t1", at=2), settings))
+    assert {bullet.content: bullet.traces for bullet in made[-1].update.bullets} == {"a b": 1, "c d": 1}
+    made.append(window(made[-1].state, EMPTY, settings))
+    assert made[-1].entry.folded
+    assert {bullet.content: bullet.traces for bullet in made[-1].update.bullets} == {"a b": 1, "c d": 1}
+    state = NEW
+    for published in made:
+        state = advance(state, published.entry)
+        assert dump(state) == dump(published.state)
 
 
 def test_a_snapshot_stands_in_the_log_now_and_then() -> None:

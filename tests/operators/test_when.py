@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given as examples
 from hypothesis import strategies as st
 
-from operators.values import Trace
+from operators.values import Step, Trace
 from operators.when import newest
 
 
@@ -56,6 +56,13 @@ def test_the_end_counts_and_where_there_is_none_the_start() -> None:
     assert newest([Trace(started="2026-01-01T00:00:00Z", ended="2026-01-02T00:00:00Z")]) == "2026-01-02T00:00:00Z"
     assert newest([Trace(started="2026-01-01T00:00:00Z")]) == "2026-01-01T00:00:00Z"
     assert newest([Trace(started="2026-01-01T00:00:00Z", ended="soon")]) == "2026-01-01T00:00:00Z"
+
+
+def test_steps_tell_where_the_trace_does_not() -> None:
+    steps = (Step(started="2026-01-03T00:00:00Z", ended="2026-01-04T00:00:00Z"), Step(started="2026-01-05T00:00:00Z"))
+    assert newest([Trace(steps=steps)]) == "2026-01-05T00:00:00Z"
+    assert newest([Trace(started="2026-01-01T00:00:00Z", steps=steps)]) == "2026-01-05T00:00:00Z"
+    assert newest([Trace(ended="2026-01-02T00:00:00Z", steps=steps)]) == "2026-01-02T00:00:00Z"
 
 
 def test_the_one_before_stands_where_there_is_no_time() -> None:

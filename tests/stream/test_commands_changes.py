@@ -286,7 +286,17 @@ class TestImport:
         )
         assert found is not None
         assert len(newest(at)["bullets"]) == 50 - int(found[1]) > 0
-        assert "no new version" in merge(file, at, "--config", str(config)).succeeded().text
+        again = merge(file, at, "--config", str(config)).succeeded()
+        assert "no new version" in again.text
+        assert f"{found[1]} bullets of it are not shown any more" in again.err
+
+    def test_a_budget_that_is_given_counts_though_a_replay_had_another(self, tmp_path: Path, at: Path) -> None:
+        tracecomb("replay", LOG.write(tmp_path / "log.jsonl"), "--at", at).succeeded()
+        file, config = tmp_path / "book.md", tmp_path / "c.toml"
+        file.write_text("".join(f"- lesson {number} about the matter of length {'x' * 200}\n" for number in range(50)))
+        config.write_text("[learning]\ntoken_budget = 1000\n")
+        assert "beyond the budget of 1,000 tokens" in merge(file, at, "--config", str(config)).succeeded().err
+        assert "beyond the budget" not in merge(file, at, prompt="other").succeeded().err
 
     def test_the_stores_own_settings_count(self, tmp_path: Path, at: Path) -> None:
         config = tmp_path / "c.toml"

@@ -14,7 +14,7 @@ import pytest
 
 from stream.atomic import Disk
 from stream.lock import StoreLock
-from stream.storeerrors import StoreError, StoreLocked
+from stream.storeerrors import StoreError, StoreLocked, StoreReadOnly
 
 HOLDER = """
 import sys
@@ -184,3 +184,20 @@ def test_where_a_lock_cannot_be_the_error_says_where(tmp_path: Path) -> None:
         acquire(tmp_path / "lock")
     with pytest.raises(StoreError, match="missing"):
         acquire(tmp_path / "missing" / "lock")
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_who_lost_the_locks_file_writes_no_more(tmp_path: Path, replaced: bool) -> None:
+    path = tmp_path / "lock"
+    lock = StoreLock.acquire(Disk(), path)
+    lock.check()
+    path.unlink()
+    if replaced:
+        other = StoreLock.acquire(Disk(), path)
+        other.check()
+    with pytest.raises(StoreReadOnly, match="lock file was removed"):
+        lock.check()
+    lock.release(Disk(), clean=True)
+    if replaced:
+        other.check()
+        other.release(Disk(), clean=True)

@@ -16,8 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.modelfree import ModelFree
+from operators.settings import Settings
 from operators.values import Bullet, Curation, Given
+from operators.version import publish_delta
+from operators.view import removal
+from stream.states import commit, newest
 from stream.store import Store
+from tests.stream.crashing import Unsynced
 from tests.stream.logs import Log, trace, write
 from tests.stream.replaying import (
     Late,
@@ -204,6 +209,34 @@ def test_traces_vote_on_what_was_known_when_the_run_began(tmp_path: Path) -> Non
     pay, wire = (next(text for text in found if f"`{tool}`" in text) for tool in ("pay", "wire"))
     # The error came back for v1, v2 and v5, of whom v2 had read of wire too but did not use it; v0 used it in peace.
     assert found == {pay: (0, 3), wire: (1, 0)}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_every_trace_votes_by_one_rule_also_where_nothing_was_shown_when_the_run_began(
+    tmp_path: Path, size: int
+) -> None:
+    root, log = tmp_path / "store", tmp_path / "log"
+    replay(root, write(log, pays("a")), size)
+    with Store.open(root, write=True, disk=Unsynced()) as store:
+        prompt = store.prompt("default")
+        state = newest(prompt)
+        [bullet] = state.now.bullets
+        gone = removal(state.now.playbook, [bullet.bullet], state.now.window)
+        commit(prompt, publish_delta(state, gone, Settings(), kind="edit"))
+        assert newest(prompt).now.bullets == ()
+    # The bullet is gone, but these agents had read it, and they teach it again: then all their votes on it count.
+    voters = [pays(f"v{number}", bullets=[bullet.id]) for number in range(6)]
+    write(log, *voters)
+    whole = tmp_path / "whole"
+    shutil.copytree(root, whole)
+    replay(whole, log, size)
+    assert votes(whole) == {"default": {bullet.content: (0, len(voters))}}
+    for number in range(1, len(voters) // size + 1):
+        at = tmp_path / str(number)
+        shutil.copytree(root, at)
+        assert crashes(at, log, Versions(number), size, chunk=1)
+        replay(at, log, size, chunk=number)
+        assert_same(at, whole)
 
 
 def test_a_second_replay_votes_on_the_bullets_of_the_first(tmp_path: Path) -> None:

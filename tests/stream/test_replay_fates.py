@@ -76,6 +76,17 @@ def test_too_many_bad_lines_stop_the_run(
     assert len(rejects(root)) == bad
 
 
+def test_a_run_that_is_stopped_promises_no_more_than_is_kept(tmp_path: Path) -> None:
+    log = Log(count=18, prompts=1, bare=True)
+    root, message = too_many(tmp_path, [*log.lines(), b"bad", b"bad"], run=2)
+    # Eighteen traces were read, and the last two had made no version yet.
+    assert learned(root) == {"shop/0": [log.id(number) for number in range(16)]}
+    assert "Versions made so far are kept" in message
+    assert len(rejects(root)) == 2
+    assert f"the bad lines are in {root / 'rejects.jsonl'}" in message
+    assert "[rejects]" in message
+
+
 def test_too_many_bad_lines_while_calls_are_under_way(tmp_path: Path) -> None:
     log = Log(count=60, prompts=3)
     lines = [*(log.line(number) for number in range(50)), b"bad", b"bad", b"bad"]

@@ -10,6 +10,7 @@ import pytest
 
 from stream.replay import settings_of
 from stream.runs import RunSettings, SettingsChanged, begin, finish, note
+from stream.states import entries
 from stream.store import Store
 from tests.stream.crashing import Unsynced
 from tests.stream.logs import Log
@@ -140,3 +141,15 @@ def test_killed_runs_with_ever_other_settings_lose_nothing(tmp_path: Path) -> No
         assert crashes(root, path, Versions(3), size, seed=number, go_on=True, chunk=13)
     replay(root, path, 5, go_on=True)
     assert learned(root) == log.ids()
+
+
+def test_a_store_without_its_checkpoint_gives_no_run_number_twice(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    for seed in (1, 2):
+        replay(root, Log(count=40, prompts=2, seed=seed).write(tmp_path / f"log{seed}"), 8)
+    (root / "checkpoint.json").unlink()
+    replay(root, Log(count=40, prompts=2, seed=3).write(tmp_path / "log3"), 8)
+    assert msgspec.json.decode((root / "checkpoint.json").read_bytes())["number"] == 3
+    with Store.open(root, write=False) as store:
+        runs = [entry.run for name in store.prompts() for entry in entries(store.prompt(name))]
+    assert set(runs) == {1, 2, 3}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 import anyio.lowlevel
@@ -63,23 +64,23 @@ async def loop(
     async def sink(published: Published) -> None:
         updates.append(published.update)
 
-    await closed_loop(
-        world,
-        sink,
-        name="demo",
-        method=method or ModelFree(),
-        sizes=FixedSize(16),
-        settings=Settings(seed=seed),
-        agents=8,
-        tasks=tasks,
-        seed=seed,
-        pause=anyio.lowlevel.checkpoint,
-        clock=time.monotonic,
-        lineage="here",
-        prompts=prompts,
-        finished=done.append,
-    )
-    world.close()
+    with closing(world):
+        await closed_loop(
+            world,
+            sink,
+            name="demo",
+            method=method or ModelFree(),
+            sizes=FixedSize(16),
+            settings=Settings(seed=seed),
+            agents=8,
+            tasks=tasks,
+            seed=seed,
+            pause=anyio.lowlevel.checkpoint,
+            clock=time.monotonic,
+            lineage="here",
+            prompts=prompts,
+            finished=done.append,
+        )
     assert len(done) == tasks
     assert sum(update.learned.traces for update in updates) == tasks
     return done, updates[-1]
