@@ -43,14 +43,10 @@ class VersionsMissing(ValueError):
 
 
 class Chain:
-    """The entries of one prompt, added oldest first; it holds no more of them than the newest state needs.
+    """The entries of one prompt, added oldest first; it holds no more of them than the newest state needs."""
 
-    :param last: the version after which nothing is added.
-    """
-
-    def __init__(self, prompt: str, last: int, lineage: str) -> None:
+    def __init__(self, prompt: str, lineage: str) -> None:
         self._prompt = prompt
-        self._last = last
         self._lineage = lineage
         self._newest: Made | None = None
         self._waiting: list[Made] = []
@@ -60,11 +56,6 @@ class Chain:
     def version(self) -> int:
         """The version of the newest entry; 0 before the first."""
         return self._newest.version if self._newest else 0
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the last version is there."""
-        return self.version == self._last
 
     def add(self, value: bytes) -> Made:
         """Add the next entry.
