@@ -31,6 +31,8 @@ STALL_SECONDS = 60.0
 _POLL_MS = 200
 _RECORDS = 2_000
 _FETCH_BYTES = 4 << 20
+# A fetch at the end of one partition holds up the first fetch of the next for as long.
+_FETCH_WAIT_MS = 50
 _FIRST_STRETCH = 1_000
 _GROWTH = 4
 
@@ -208,7 +210,7 @@ async def looking(config: Config, progress: Progress) -> AsyncIterator[Lookup]:
         counts = await partitions(kafka)
     async with (
         reader(options, isolation_level="read_uncommitted") as meter,
-        reader(options, max_partition_fetch_bytes=_FETCH_BYTES) as consumer,
+        reader(options, max_partition_fetch_bytes=_FETCH_BYTES, fetch_max_wait_ms=_FETCH_WAIT_MS) as consumer,
     ):
         yield Lookup(config, counts, meter, consumer, progress)
 

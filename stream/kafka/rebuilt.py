@@ -22,7 +22,7 @@ class Head(Struct, frozen=True):
 
     version: int = 0
     kind: str = ""
-    snapshot: Raw | None = None
+    snapshot: Raw = Raw()
 
     @property
     def is_version(self) -> bool:
@@ -32,7 +32,7 @@ class Head(Struct, frozen=True):
     @property
     def begins(self) -> bool:
         """Whether the state after it needs no entry before it."""
-        return self.version == 1 or self.snapshot is not None
+        return self.version == 1 or bytes(self.snapshot) not in (b"", b"null")
 
 
 decode_head = msgspec.json.Decoder(Head).decode
