@@ -3,7 +3,7 @@
 #   PYTHON   the Python to make .venv with, where python3 is not the one
 
 .DEFAULT_GOAL := help
-.PHONY: bench clean demo help lint test
+.PHONY: bench clean demo help lint soak test
 export PYTHON
 
 demo: ## agents that get better while tracecomb learns from their traces, in under a minute
@@ -23,6 +23,10 @@ lint: ## check style and types
 bench: ## run the benchmarks
 	@sh .ci/venv bench
 	@.venv/bin/python -m tests.bench $(ARGS)
+
+soak: ## harm workers and their Kafka for as long as ARGS say (--minutes M), then see that nothing is lost or doubled
+	@sh .ci/venv dev
+	@.venv/bin/python -m tests.kafka.faults $(ARGS)
 
 clean: ## remove .venv and caches
 	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist

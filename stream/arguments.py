@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stream.exits import EXITS
 from stream.formats import FORMATS
 from stream.kafka.arguments import GROUPS, KAFKA_COMMANDS
-from stream.parser import Command, Parser, count, name, number, number_or_text, place
+from stream.parser import Command, Parser, count, name, number, number_or_text, place, seconds
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -40,7 +40,7 @@ def build_parser() -> Parser:
             description=f"{command.about[0].upper()}{command.about[1:]}.{command.more}",
             epilog=f"example:\n  {command.example}",
         )
-        sub.set_defaults(command=command, flags=(), own_store=False, at=None, config=None)
+        sub.set_defaults(command=command, flags=(), own_store=False, clusters=False, at=None, config=None)
         sub.add_argument("--verbose", action="store_true", help="log every step to stderr; may show text of traces")
         command.add_arguments(sub)
     return parser
@@ -92,7 +92,7 @@ def _show(parser: Parser) -> None:
         default="text",
         help="text is what agents get, ace has counters and reads back, json is the whole update (default text)",
     )
-    _store(parser)
+    _place(parser)
 
 
 _HISTORY = """
@@ -107,7 +107,7 @@ def _history(parser: Parser) -> None:
     parser.description = f"{parser.description}\n{_HISTORY}"
     _prompt(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object a line, with the ids of all traces")
-    _store(parser)
+    _place(parser)
 
 
 def _diff(parser: Parser) -> None:
@@ -115,20 +115,20 @@ def _diff(parser: Parser) -> None:
     parser.add_argument("a", type=number, metavar="A", help="a version; 0 is empty")
     parser.add_argument("b", type=number, metavar="B", help="another")
     parser.add_argument("--counts", action="store_true", help="compare helpful and harmful counts too")
-    _store(parser)
+    _place(parser)
 
 
 def _rollback(parser: Parser) -> None:
     _prompt(parser)
     parser.add_argument("--to", type=number, required=True, metavar="N", help="the version to go back to; 0 is empty")
-    _store(parser)
+    _asking(parser)
 
 
 def _import(parser: Parser) -> None:
     parser.add_argument("file", type=place, metavar="FILE", help="the playbook; - for stdin")
     parser.add_argument("--prompt", type=name, required=True, metavar="NAME", help="made if there is none such")
     parser.add_argument("--format", choices=FORMATS, help="else the content decides")
-    _store(parser)
+    _asking(parser)
 
 
 def _export(parser: Parser) -> None:
@@ -144,7 +144,7 @@ def _export(parser: Parser) -> None:
         metavar="FILE",
         help="else stdout; in Markdown only the region that is ours changes",
     )
-    _store(parser)
+    _place(parser)
 
 
 def _demo(parser: Parser) -> None:
@@ -160,6 +160,29 @@ def _prompt(parser: Parser) -> None:
 
 def _version(parser: Parser) -> None:
     parser.add_argument("--version", type=number, metavar="N", help="else the newest; 0 is empty")
+
+
+def _place(parser: Parser) -> None:
+    parser.add_argument(
+        "--at",
+        type=place,
+        metavar="DIR|kafka://HOST:PORT|CONFIG.toml",
+        help="the store, or the cluster: its address, or a configuration with its tables [kafka] and [topics] "
+        "(else TRACECOMB_AT, else ./tracecomb.d)",
+    )
+    parser.add_argument("--config", type=place, metavar="FILE", help="a TOML configuration file")
+    parser.set_defaults(clusters=True)
+
+
+def _asking(parser: Parser) -> None:
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        default=30.0,
+        metavar="SECONDS",
+        help="on a cluster, how long to wait for the service, which makes the version (default 30)",
+    )
+    _place(parser)
 
 
 def _store(parser: Parser) -> None:

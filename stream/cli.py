@@ -8,8 +8,9 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from stream.arguments import build_parser, release
-from stream.config import load, store_address
+from stream.config import ConfigError, load, store_address
 from stream.exits import FAILED, OK, USAGE, ending, is_broken_pipe
+from stream.kafka.address import is_address
 from stream.logs import configure
 from stream.parser import Command
 from stream.terminal import flush, interruptible, say, silence, standard_streams
@@ -45,6 +46,11 @@ def _run(arguments: Sequence[str] | None) -> int:
     options.given_at = options.at
     if not options.own_store:
         options.at = store_address(options.at)
+        if is_address(options.at) and not options.clusters:
+            raise ConfigError(
+                f"{options.at} is a cluster, and {command.name} works on a store, a directory that --at or "
+                "TRACECOMB_AT names; `tracecomb send` sends traces to a cluster"
+            )
     return command.load()(options, load(options.config, _flags(options)))
 
 

@@ -8,7 +8,7 @@ from stream.config import ConfigError
 from stream.formats import FormatError
 from stream.store import Store
 from stream.storeerrors import NotAStore, StoreError, StoreLocked, UnknownPrompt, UnknownVersion
-from stream.terminal import visible
+from stream.terminal import listed
 
 OK, FAILED, USAGE, LOCKED, UNKNOWN, REJECTS, SETTINGS, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
 
@@ -24,8 +24,6 @@ EXITS = {
     INTERRUPTED: "interrupted; the same command goes on",
 }
 """The README's table says the same, and a test holds it to that."""
-
-_NAMED = 10
 
 
 def ending(error: BaseException) -> tuple[int, str] | None:
@@ -53,7 +51,7 @@ def ending(error: BaseException) -> tuple[int, str] | None:
         (OSError, FAILED),
     )
     if isinstance(error, KeyboardInterrupt):
-        return INTERRUPTED, "interrupted; run the same command again to go on"
+        return INTERRUPTED, str(error) or "interrupted; run the same command again to go on"
     return next(((code, _told(error)) for kind, code in codes if isinstance(error, kind)), None)
 
 
@@ -75,16 +73,15 @@ def _told(error: BaseException) -> str:
     if isinstance(error, NotAStore) and "; " not in str(error):  # else it says what to do itself
         return f"{error}; `tracecomb replay` makes one, --at or TRACECOMB_AT names another"
     if isinstance(error, UnknownPrompt):
-        return f"{error}; {_prompts(error)}"
+        return f"{error}; {error.instead or _prompts(error)}"
     return str(error) or type(error).__name__
 
 
 def _prompts(error: UnknownPrompt) -> str:
     """What prompts there are instead: nothing else lists them."""
     try:
-        with Store.open(error.path, write=False) as store:
+        with Store.open(error.where, write=False) as store:
             names = store.prompts()
     except (StoreError, msgspec.MsgspecError):
         return "what it does hold cannot be read"
-    more = f", and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return f"it holds {', '.join(visible(repr(name)) for name in names[:_NAMED])}{more}" if names else "it is empty"
+    return f"it holds {listed(names)}" if names else "it is empty"

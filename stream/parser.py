@@ -14,6 +14,7 @@ from stream.exits import USAGE
 
 Run = Callable[[Namespace, Config], int]
 
+_DAY = 86_400
 _NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 
@@ -77,6 +78,17 @@ def count(text: str) -> int:
     value = number(text)
     if value < 1:
         raise ArgumentTypeError(f"{text} is less than 1")
+    return value
+
+
+def seconds(text: str) -> float:
+    """A time from 0 up to a day."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= _DAY:
+        raise ArgumentTypeError(f"{text!r} is no number of seconds from 0 to {_DAY:,}")
     return value
 
 

@@ -14,6 +14,7 @@ from operators.state import PromptState
 from operators.values import Update
 from operators.version import SNAPSHOT_EVERY, Published, advance
 from operators.wire import encode, message
+from stream.place import nothing
 from stream.promptstore import PromptStore
 from stream.storeerrors import StoreDamaged, UnknownVersion
 
@@ -46,7 +47,7 @@ def newest(prompt: PromptStore) -> PromptState:
 def update_of(prompt: PromptStore, version: int) -> Update:
     """The update of one version; version 0 shows nothing."""
     if version == 0:
-        return Update(prompt.name, 0, 0, "window", False, "", ())
+        return nothing(prompt.name)
     return _decoded(prompt.version_file(version), _updates, prompt.update(version), f"the update of version {version}")
 
 

@@ -79,12 +79,16 @@ class StoreRefused(StoreError):
 
 
 class UnknownPrompt(StoreError):
-    """The store holds no version of the prompt ``name``."""
+    """What is at ``where``, a store or a topic, holds no version of the prompt ``name``.
 
-    def __init__(self, path: Path, name: str) -> None:
-        super().__init__(f"{_shown(path)} holds no prompt {_shown(repr(name))}")
-        self.path = path
+    :param instead: what there is instead, where that is known already.
+    """
+
+    def __init__(self, where: Path | str, name: str, instead: str = "") -> None:
+        super().__init__(f"{_shown(where)} holds no prompt {_shown(repr(name))}")
+        self.where = where
         self.name = name
+        self.instead = instead
 
 
 class UnknownVersion(StoreError):

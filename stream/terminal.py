@@ -9,7 +9,7 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TextIO, cast
@@ -17,6 +17,8 @@ from typing import TextIO, cast
 # What moves the cursor, hides text or cannot be encoded: names and lessons come from other people's traces.
 _CONTROLS = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _CONTROLS_IN_TEXT = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+_NAMED = 10
 
 
 def invoked() -> str:
@@ -143,6 +145,12 @@ def visible(text: str) -> str:
 def counted(number: int, noun: str) -> str:
     """``1 version``, ``2,000 versions``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first of these names."""
+    more = f", and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"{', '.join(visible(repr(name)) for name in names[:_NAMED])}{more}"
 
 
 def _put(data: bytes) -> None:

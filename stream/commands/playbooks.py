@@ -7,20 +7,16 @@ from argparse import Namespace
 from collections.abc import Sequence
 from difflib import unified_diff
 from pathlib import Path
-from typing import Any
 
 from msgspec import UNSET
 
 from operators.text import render
 from operators.values import Bullet
-from operators.wire import encode
-from stream.commands.merged import merged
+from stream.commands.at import opened
 from stream.commands.output import existing, put
 from stream.config import Config
 from stream.formats import FormatError, write
-from stream.promptstore import PromptStore
-from stream.states import entries, update_of
-from stream.store import Store
+from stream.place import Prompt
 from stream.terminal import document, line, say
 
 _COLOURS = {"+": "\x1b[32m", "-": "\x1b[31m", "@": "\x1b[36m"}
@@ -31,8 +27,8 @@ _KEEPS_FILE = ("markdown", "skillbook")
 
 def show(options: Namespace, config: Config) -> int:
     """Print one version of a prompt."""
-    with Store.open(options.at, write=False) as store:
-        prompt = store.prompt(options.prompt)
+    with opened(options, config) as place:
+        prompt = place.prompt(options.prompt)
         document(_written(prompt, options.version, options.format))
     return 0
 
@@ -42,8 +38,8 @@ def export(options: Namespace, config: Config) -> int:
     to_stdout = options.output in (None, "-")
     path = Path("" if to_stdout else options.output)
     format = options.format or _FORMATS.get(path.suffix.lower(), "ace")
-    with Store.open(options.at, write=False) as store:
-        prompt = store.prompt(options.prompt)
+    with opened(options, config) as place:
+        prompt = place.prompt(options.prompt)
         if to_stdout:
             document(_written(prompt, options.version, format))
             return 0
@@ -57,33 +53,25 @@ def export(options: Namespace, config: Config) -> int:
     return 0
 
 
-def _written(prompt: PromptStore, version: int | None, format: str, previous: bytes | None = None) -> bytes:
+def _written(prompt: Prompt, version: int | None, format: str, previous: bytes | None = None) -> bytes:
     wanted = prompt.version if version is None else version
-    update = update_of(prompt, wanted)
     if format == "json":
-        return (prompt.update(wanted) if wanted else encode(update)) + b"\n"
+        return prompt.encoded(wanted) + b"\n"
+    update = prompt.update(wanted)
     if format == "text":
         return (update.text + "\n").encode() if update.text else b""
-    extra = _extra(prompt, format, wanted) if format in _WITH_EXTRA else {}
+    extra = prompt.extra(format, wanted) if format in _WITH_EXTRA else {}
     data = write(update.bullets, format, extra=extra, prompt=update.prompt, version=update.version, previous=previous)
     return data if not data or data.endswith(b"\n") else data + b"\n"
 
 
-def _extra(prompt: PromptStore, format: str, version: int) -> dict[str, Any]:
-    """What the newest import of this format held besides bullets, so that an export gives it back."""
-    for each in reversed(merged(prompt, version)):
-        if each.audit.get("format") == format:
-            return each.audit.get("extra") or {}
-    return {}
-
-
 def history(options: Namespace, config: Config) -> int:
     """Print a line a version, oldest first."""
-    with Store.open(options.at, write=False) as store:
-        prompt = store.prompt(options.prompt)
+    with opened(options, config) as place:
+        prompt = place.prompt(options.prompt)
         if not options.json:
             line("version    base  kind      changed  batch size  bullets  at")
-        for entry in entries(prompt):
+        for entry in prompt.entries():
             is_window = entry.kind == "window"
             if options.json:
                 traces = [id for id, _ in entry.traces] if is_window else []
@@ -92,7 +80,7 @@ def history(options: Namespace, config: Config) -> int:
                 }
                 line(json.dumps({**told, "traces": traces}))
                 continue
-            bullets = len(update_of(prompt, entry.version).bullets)
+            bullets = len(prompt.update(entry.version).bullets)
             size = f"{entry.batch_size:,}" if is_window else ""
             changed = "yes" if entry.changed else "no"
             line(
@@ -104,9 +92,9 @@ def history(options: Namespace, config: Config) -> int:
 
 def diff(options: Namespace, config: Config) -> int:
     """Print what changed between two versions of a prompt."""
-    with Store.open(options.at, write=False) as store:
-        prompt = store.prompt(options.prompt)
-        old, new = (update_of(prompt, version) for version in (options.a, options.b))
+    with opened(options, config) as place:
+        prompt = place.prompt(options.prompt)
+        old, new = (prompt.update(version) for version in (options.a, options.b))
     lines = unified_diff(
         _lines(old.bullets, options.counts),
         _lines(new.bullets, options.counts),

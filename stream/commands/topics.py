@@ -43,8 +43,9 @@ def check(options: Namespace, config: Config) -> int:
 def _ended(wrong: list[str], options: Namespace) -> int:
     for each in wrong:
         line(each)
+    flags = [f"--{name} {shlex.quote(value)}" for name in ("at", "config") if (value := getattr(options, name))]
     if wrong:
-        flags = [f"--{name} {shlex.quote(value)}" for name in ("at", "config") if (value := getattr(options, name))]
         say(f"{counted(len(wrong), 'thing')} to mend, then: {' '.join([invoked(), 'topics check', *flags])}")
         return FAILED
+    say(f"next: {' '.join([invoked(), 'run', *flags])}; then {' '.join([invoked(), 'send PATH', *flags])}")
     return OK

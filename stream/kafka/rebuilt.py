@@ -22,7 +22,7 @@ class Head(Struct, frozen=True):
 
     version: int = 0
     kind: str = ""
-    snapshot: Raw | None = None
+    snapshot: Raw = Raw()
 
     @property
     def is_version(self) -> bool:
@@ -32,7 +32,7 @@ class Head(Struct, frozen=True):
     @property
     def begins(self) -> bool:
         """Whether the state after it needs no entry before it."""
-        return self.version == 1 or self.snapshot is not None
+        return self.version == 1 or bytes(self.snapshot) not in (b"", b"null")
 
 
 decode_head = msgspec.json.Decoder(Head).decode
@@ -43,14 +43,10 @@ class VersionsMissing(ValueError):
 
 
 class Chain:
-    """The entries of one prompt, added oldest first; it holds no more of them than the newest state needs.
+    """The entries of one prompt, added oldest first; it holds no more of them than the newest state needs."""
 
-    :param last: the version after which nothing is added.
-    """
-
-    def __init__(self, prompt: str, last: int, lineage: str) -> None:
+    def __init__(self, prompt: str, lineage: str) -> None:
         self._prompt = prompt
-        self._last = last
         self._lineage = lineage
         self._newest: Made | None = None
         self._waiting: list[Made] = []
@@ -60,11 +56,6 @@ class Chain:
     def version(self) -> int:
         """The version of the newest entry; 0 before the first."""
         return self._newest.version if self._newest else 0
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the last version is there."""
-        return self.version == self._last
 
     def add(self, value: bytes) -> Made:
         """Add the next entry.

@@ -99,6 +99,15 @@ async def cluster_id(kafka: Kafka) -> str:
         return str((await admin.describe_cluster())["cluster_id"])
 
 
+async def partitions(kafka: Kafka) -> dict[str, int]:
+    """Return how many partitions each topic of the cluster has.
+
+    :raises ClusterError: when the cluster cannot be reached.
+    """
+    async with _admin(kafka) as admin:
+        return await _partitions(admin)
+
+
 @asynccontextmanager
 async def _admin(kafka: Kafka) -> AsyncIterator[Any]:
     with told(kafka):

@@ -41,11 +41,19 @@ def batch(
     :param flags: further attributes: 8 timestamps are the broker's, 16 in a transaction, 32 a marker.
     """
     times = [now if each.timestamp is None else each.timestamp for each in records]
-    body = b"".join(_record(each, at, times[at] - times[0]) for at, each in enumerate(records))
+    body = b"".join(record(each, at, times[at] - times[0]) for at, each in enumerate(records))
     if codec:
         body = _CODECS[codec](body)
-    last = len(records) - 1
-    checked = pack(">hiqqqhii", codec | flags, last, times[0], max(times), producer, -1, -1, len(records)) + body
+    return sealed(
+        body, len(records), base=base, flags=codec | flags, first=times[0], last=max(times), producer=producer
+    )
+
+
+def sealed(
+    body: bytes, count: int, *, base: int = 0, flags: int = 0, first: int = 0, last: int = 0, producer: int = -1
+) -> bytes:
+    """A batch of a body that says ``count`` records, with its checksum; ``first`` and ``last`` are timestamps."""
+    checked = pack(">hiqqqhii", flags, count - 1, first, last, producer, -1, -1, count) + body
     return pack(">qiibI", base, len(checked) + 9, -1, 2, calc_crc32c(checked)) + checked
 
 
@@ -74,12 +82,13 @@ async def produce_raw(bootstrap: str, topic: str, partition: int, records: Seque
         await client.close()
 
 
-def _record(record: Raw, number: int, since: int) -> bytes:
-    out = b"\0" + _varint(since) + _varint(number) + _bytes(record.key) + _bytes(record.value)
-    out += _varint(len(record.headers))
-    for name, content in record.headers:
+def record(raw: Raw, number: int, since: int, wrong: int = 0) -> bytes:
+    """A record of a batch, ``since`` milliseconds after its first; its length is ``wrong`` by so many bytes."""
+    out = b"\0" + _varint(since) + _varint(number) + _bytes(raw.key) + _bytes(raw.value)
+    out += _varint(len(raw.headers))
+    for name, content in raw.headers:
         out += _bytes(name) + _bytes(content)
-    return _varint(len(out)) + out
+    return _varint(len(out) + wrong) + out
 
 
 def _bytes(content: bytes | None) -> bytes:

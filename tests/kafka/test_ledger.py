@@ -42,6 +42,25 @@ def test_what_was_done_beyond_is_skipped_when_it_is_read_again() -> None:
     assert list(ledger.deliver([103, 104])) == [104]
 
 
+def test_what_was_done_may_begin_at_the_position() -> None:  # where records before it expired
+    ledger = Ledger(position(100, [100, 101, 103]))
+    assert ledger.position() == position(102, [103])
+    assert list(ledger.deliver([100, 101, 102])) == [102]
+    ledger.done([102])
+    assert ledger.position() == Position(104)
+
+
+def test_what_was_not_done_may_be_gone_when_it_is_read_again() -> None:  # compacted, or expired
+    ledger = Ledger(position(10, [12, 15]))
+    assert list(ledger.deliver([12])) == []
+    assert ledger.position() == position(13, [15])
+    assert list(ledger.deliver([15, 16])) == [16]
+    assert (ledger.oldest, ledger.position()) == (16, Position(16))
+    ledger = Ledger(position(10, [12]))
+    ledger.pass_to(12)
+    assert ledger.position() == Position(13)
+
+
 def test_holes_are_passed() -> None:
     ledger = Ledger(Position(0))
     ledger.deliver([3, 10, 12])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from stream.kafka.ledger import SPAN, Position
 from stream.kafka.metadata import (
@@ -52,6 +55,9 @@ def test_the_shorter_coding_is_taken() -> None:
     assert len(encode(Position(5, 1 << (SPAN - 1)), 6, PLACE)) < 60
     assert len(encode(Position(5, (1 << SPAN) - 1 - 1), 6, PLACE)) < 60
     assert len(encode(Position(5, ALTERNATING), 6, PLACE)) > 3300
+    # A thousand ranges in 2,000 bits, and then two far away: 2,002 bytes of ranges, 2,001 of bits.
+    crowded = sum(1 << bit for bit in range(0, 1996, 2)) | 1 << 9_000 | 1 << 16_001
+    assert encode(Position(5, crowded), 6, PLACE).split(" ")[2] == "B"
 
 
 def test_a_span_too_large_is_never_written() -> None:
@@ -96,6 +102,12 @@ def test_a_true_string_elsewhere_is_not_believed(position: Position, place: Plac
         decode(text, offset, 6, END, PLACE)
     with pytest.raises(Damaged):
         decode(text, position.offset, 6, END, place)
+
+
+@pytest.mark.parametrize("changed", [{"cluster": "x"}, {"group": "x"}, {"topic": "x"}, {"partition": 4}])
+def test_each_part_of_the_place_counts(changed: dict[str, Any]) -> None:
+    with pytest.raises(Damaged):
+        decode(encode(Position(5), 6, PLACE), 5, 6, END, replace(PLACE, **changed))
 
 
 def test_names_that_run_together_are_told_apart() -> None:

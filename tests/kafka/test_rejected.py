@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream.kafka.rejected import KEPT_KEY, KEPT_VALUE, NotRejected, Rejected, decode, encode
+from tests.kafka.raw import Raw, batch
 
 LIMIT = 1 << 20
 
@@ -65,6 +66,18 @@ def test_what_fits_is_not_cut() -> None:
     original = Rejected(topic="t", partition=1, offset=2, timestamp=3, reason="", value=b"v" * 900_000)
     assert decode(*encode(original, LIMIT)) == original
     assert encode(original, 900_000).value == b"v" * KEPT_VALUE
+
+
+@given(st.integers(0, 3000), st.lists(st.tuples(names, some), max_size=5).map(tuple), st.text(max_size=5000))
+def test_what_is_not_cut_fits_into_a_batch_of_the_limit(
+    less: int, headers: tuple[tuple[str, bytes | None], ...], reason: str
+) -> None:
+    original = Rejected(
+        topic="t" * 249, partition=1 << 31, offset=1 << 62, timestamp=1 << 62, reason=reason,
+        key=b"k" * 100, value=b"v" * (LIMIT - less), headers=headers,
+    )  # fmt: skip
+    key, value, ours = encode(original, LIMIT)
+    assert len(batch([Raw(key, value, [(name.encode(), content) for name, content in ours])])) <= LIMIT
 
 
 def test_a_reason_is_text_always() -> None:

@@ -25,7 +25,7 @@ from stream.records import Bad, Found
 from tests.kafka.conftest import MakeTopics
 from tests.kafka.consuming import consumed
 from tests.stream.logs import Log
-from tests.stream.running import PYTHON, environment, process, shell, tracecomb, wait_for
+from tests.stream.running import PYTHON, environment, shell, tracecomb, wait_for
 
 
 class Cluster:
@@ -241,21 +241,21 @@ def test_a_pipe_that_stays_open_holds_up_no_trace_and_no_interrupt(cluster: Clus
 
 
 def test_a_topic_that_is_missing_is_not_made(kafka: str, tmp_path: Path, unique: str) -> None:
-    Log(count=1).write(tmp_path / "log.jsonl")
+    log = Log(count=1).write(tmp_path / "log.jsonl")
     file = tmp_path / "tracecomb.toml"
     file.write_text(f'[topics]\ntraces = "{unique}"\n')
     for _ in range(2):
-        failed = process("send", "log.jsonl", "--at", f"kafka://{kafka}", "--config", file, cwd=tmp_path).failed(1)
+        failed = tracecomb("send", log, "--at", f"kafka://{kafka}", "--config", file).failed(1)
         assert f"{unique} does not exist at {kafka}; `tracecomb topics create` makes it" in failed
 
 
 def test_a_cluster_or_a_path_that_is_not_there(tmp_path: Path) -> None:
-    Log(count=1).write(tmp_path / "log.jsonl")
-    gone = process("send", "log.jsonl", "--at", "kafka://127.0.0.1:1", cwd=tmp_path).failed(1)
-    assert "no broker answers at 127.0.0.1:1" in gone
-    assert "nothing" in process("send", "nothing", "--at", "kafka://127.0.0.1:1", cwd=tmp_path).failed(1)
+    log = Log(count=1).write(tmp_path / "log.jsonl")
+    at = "--at", "kafka://127.0.0.1:1"
+    assert "no broker answers at 127.0.0.1:1" in tracecomb("send", log, *at).failed(1)
+    assert "nothing" in tracecomb("send", tmp_path / "nothing", *at).failed(1)
     for flag in ("--rate", "--speed"):
-        assert "is no number over 0" in process("send", "log.jsonl", flag, "0", cwd=tmp_path).failed(2)
+        assert "is no number over 0" in tracecomb("send", log, flag, "0", *at).failed(2)
 
 
 def trace(ended: str | None = None, started: str | None = None) -> Trace:

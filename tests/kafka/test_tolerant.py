@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream.kafka.tolerant import Reread, decode, reread
-from tests.kafka.raw import Raw, batch, produce_raw
+from tests.kafka.raw import Raw, batch, produce_raw, record, sealed
 
 TP = TopicPartition("t", 3)
 NOT_UTF8 = b"caf\xe9"
@@ -90,6 +90,24 @@ def test_what_is_no_batch_raises_nothing_else(noise: bytes, group: list[Raw], co
     for raw in (noise, batch(group, codec=codec) + noise, batch(group, codec=codec)[: len(noise)] + noise):
         with suppress(CorruptRecordException):
             decode(raw, TP, 0)
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        (record(Raw(b"k"), 0, 0) + b"x", 1),
+        (record(Raw(b"k"), 0, 0, wrong=1), 1),
+        (record(Raw(b"k"), 0, 0, wrong=-1), 1),
+        (record(Raw(b"k"), 0, 0), 2),
+        (record(Raw(b"k"), 0, 0)[:-1], 1),
+        (b"\x00\x00" + b"\xff" * 12, 1),
+        (b"\x0c\x00\x00\x00\x01\x01\x02\x01", 1),
+    ],
+    ids=["more bytes", "too long", "too short", "too few", "cut", "a number without end", "a header without a key"],
+)
+def test_a_malformed_record_is_seen(body: bytes, count: int) -> None:
+    with pytest.raises(CorruptRecordException):
+        decode(sealed(body, count), TP, 0)
 
 
 def test_timestamps_may_be_the_brokers() -> None:

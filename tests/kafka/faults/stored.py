@@ -61,7 +61,7 @@ def due(record: Stored, count: int) -> Due:
         return REJECTED
     try:
         value: Any = json.loads(record.value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return REJECTED
     if value == []:
         return SKIPPED

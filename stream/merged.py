@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from operators.values import VersionKind
-from stream.promptstore import PromptStore
 
 
 class Merged(msgspec.Struct):
@@ -21,10 +21,13 @@ class Merged(msgspec.Struct):
 _merged = msgspec.json.Decoder(Merged)
 
 
-def merged(prompt: PromptStore, version: int) -> tuple[Merged, ...]:
-    """The imports that a version holds, oldest first; an import's audit names its ``source`` and ``format``."""
+def merged(entries: Iterable[bytes], version: int) -> tuple[Merged, ...]:
+    """The imports that a version holds, oldest first; an import's audit names its ``source`` and ``format``.
+
+    :param entries: of the prompt's versions, as JSON, oldest first.
+    """
     held: list[tuple[int, tuple[Merged, ...]]] = [(0, ())]
-    for entry in prompt.entries():
+    for entry in entries:
         if b'"import"' not in entry and b'"rollback"' not in entry:  # hardly one of them is, and they are long
             continue
         made = _merged.decode(entry)
@@ -35,3 +38,11 @@ def merged(prompt: PromptStore, version: int) -> tuple[Merged, ...]:
         elif made.kind == "rollback":
             held.append((made.version, next(then for at, then in reversed(held) if at <= made.audit["to"])))
     return held[-1][1]
+
+
+def extra_of(imports: Iterable[Merged], format: str) -> dict[str, Any]:
+    """What the newest of these imports that has this format held besides bullets, so that an export gives it back."""
+    for each in reversed(tuple(imports)):
+        if each.audit.get("format") == format:
+            return each.audit.get("extra") or {}
+    return {}
