@@ -39,7 +39,7 @@ def import_(options: Namespace, config: Config) -> int:
     if not made.made:
         line(f"{options.prompt}: version {made.version} has all of it already, no new version")
         if made.hidden:
-            say(f"{counted(made.hidden, 'bullet')} of it are not shown any more: replaced, removed or beyond the budget")
+            say(f"{counted(made.hidden, 'bullet')} of it are not shown any more: replaced, removed or over budget")
         return 0
     if made.evicted:
         budget = "budget" if made.budget is None else f"budget of {made.budget:,} tokens"
