@@ -22,7 +22,6 @@ from aiokafka.errors import (
 from aiokafka.structs import TopicPartition
 from anyio.abc import TaskGroup
 
-from stream.kafka.checks import Ours
 from stream.kafka.errors import CannotRead, PartitionHalted, StopHung, TenureLost, cause_of
 from stream.kafka.shared import Shared
 from stream.kafka.source import Source
@@ -144,16 +143,7 @@ class Member(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def _own(self, tp: TopicPartition, epoch: int) -> None:
         """Own a partition for as long as it is assigned: one tenure after another when one is lost."""
-        shared, kafka = self._shared, self._shared.config.kafka
-        ours = Ours(
-            cluster=shared.cluster,
-            group=kafka.group,
-            topics=shared.config.topics,
-            partition=tp.partition,
-            count=shared.count,
-            lineage=shared.lineage,
-            latest=kafka.start == "latest",
-        )
+        shared, ours = self._shared, self._shared.ours(tp.partition)
 
         def seek(offset: int) -> None:
             if self.epoch == epoch:

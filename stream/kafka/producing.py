@@ -61,8 +61,16 @@ async def producer(
             await made.start()
         yield made
     finally:
+        _hear(made)
         with anyio.move_on_after(_STOP_SECONDS, shield=True) as scope:
             await made.stop()
         if scope.cancelled_caught:
             with anyio.move_on_after(_STOP_SECONDS, shield=True):
                 await made.client.close()
+
+
+def _hear(made: AIOKafkaProducer) -> None:
+    """Take note of how the last transaction ended, or Python logs that nobody did: a failed send is what we act on."""
+    waiter = made._txn_manager._transaction_waiter
+    if waiter is not None and waiter.done() and not waiter.cancelled():
+        waiter.exception()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -31,6 +32,7 @@ async def reader(connection: Mapping[str, Any], **options: Any) -> AsyncIterator
     )
     try:
         await consumer.start()
+        await asyncio.sleep(0)  # a stop before its tasks have run once raises their cancellation at us
         yield consumer
     finally:
         with anyio.move_on_after(_STOP_SECONDS, shield=True):

@@ -12,6 +12,7 @@ from operators.method import Method
 from operators.settings import Settings
 from operators.sizes import Sizes
 from stream.config import Config
+from stream.kafka.checks import Ours
 from stream.kafka.remembered import Reflections
 from stream.kafka.takeover import Reads
 from stream.kafka.tally import Tally
@@ -42,3 +43,15 @@ class Shared:
     reflections: Reflections
     tally: Tally
     clock: Callable[[], float]
+
+    def ours(self, partition: int) -> Ours:
+        """A partition of ours, and what is expected of it."""
+        return Ours(
+            cluster=self.cluster,
+            group=self.config.kafka.group,
+            topics=self.config.topics,
+            partition=partition,
+            count=self.count,
+            lineage=self.lineage,
+            latest=self.config.kafka.start == "latest",
+        )

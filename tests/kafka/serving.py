@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import anyio
@@ -15,9 +14,12 @@ from aiokafka.structs import ConsumerRecord, TopicPartition
 from operators.method import Method
 from operators.values import Update
 from stream.config import Config, Learning
+from stream.kafka.errors import cause_of
 from stream.kafka.homes import home
 from stream.kafka.messages import Answer, Fates, Made, decode_delta
-from stream.kafka.service import Service as Learning_
+from stream.kafka.rejected import Rejected
+from stream.kafka.rejected import decode as decode_rejected
+from stream.kafka.service import Service
 from stream.kafka.tables import Kafka, Topics
 from stream.kafka.tables import Service as Table
 from stream.kafka.topics import create
@@ -70,15 +72,34 @@ async def send(
 
 
 @asynccontextmanager
-async def serving(config: Config, *, method: Method | None = None) -> AsyncIterator[Learning_]:
+async def serving(config: Config, *, method: Method | None = None) -> AsyncIterator[Service]:
     """The service, running; it is stopped and drained at the end."""
-    service = Learning_(config, method=method)
+    service = Service(config, method=method)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(service.run)
         try:
             yield service
         finally:
             service.stop()
+
+
+@contextmanager
+def ending_by(kind: type[BaseException], text: str) -> Iterator[None]:
+    """What follows must end with this error, whatever groups it comes in."""
+    try:
+        yield
+    except BaseException as error:
+        cause = cause_of(error)
+        if not isinstance(cause, kind):
+            raise
+        assert text in str(cause), str(cause)
+    else:
+        raise AssertionError(f"it did not end by {kind.__name__}")
+
+
+def published(service: Service) -> bool:
+    """Whether a partition's first transaction is through."""
+    return service.member is not None and any(each.has_published for each in service.member.tenures.values())
 
 
 async def until(condition: Callable[[], Any], seconds: float = 40.0) -> None:
@@ -126,15 +147,37 @@ async def deltas(config: Config) -> list[Made | Fates | Answer]:
     return [decode_delta(record.value) for record in await read_all(config, config.topics.deltas)]
 
 
-async def fates(config: Config) -> Counter[tuple[str, str]]:
-    """How often each (prompt, id) was learned, and each (``duplicate``, source/offset) and so on was told."""
-    told: Counter[tuple[str, str]] = Counter()
+async def versions(config: Config) -> list[Made]:
+    """All versions in prompt-deltas."""
+    return [each for each in await deltas(config) if isinstance(each, Made)]
+
+
+async def rejects(config: Config) -> list[Rejected]:
+    """All of trace-rejects."""
+    records = await read_all(config, config.topics.rejects)
+    return [decode_rejected(record.key, record.value, record.headers) for record in records]
+
+
+async def fates(config: Config) -> dict[tuple[int, int], list[str]]:
+    """The fates of each (partition, offset); exactly one each, if all is well."""
+    told: dict[tuple[int, int], list[str]] = {}
+
+    def tell(source: str, offset: int, fate: str) -> None:
+        told.setdefault((int(source.rpartition("/")[2]), offset), []).append(fate)
+
     for each in await deltas(config):
         if isinstance(each, Made):
-            told.update((f"{each.source}@{offset}", "learned") for offset in each.offsets)
+            rejected = {id for id, _ in each.rejected}
+            for (id, _), offset in zip(each.traces, each.offsets, strict=False):
+                if id not in rejected:
+                    tell(each.source, offset, "learned")
         elif isinstance(each, Fates):
-            told.update((f"{each.source}@{offset}", "duplicate") for offset, _, _ in each.duplicates)
-            told.update((f"{each.source}@{offset}", "skipped") for offset in each.skipped)
+            for offset, _, _ in each.duplicates:
+                tell(each.source, offset, "duplicate")
+            for offset in each.skipped:
+                tell(each.source, offset, "skipped")
+    for reject in await rejects(config):
+        tell(f"/{reject.partition}", reject.offset, "rejected")
     return told
 
 

@@ -8,6 +8,7 @@ when something was, and with --dir.
 
 from __future__ import annotations
 
+import logging
 import shutil
 import sys
 import tempfile
@@ -34,6 +35,7 @@ def main() -> int:
     seed = SystemRandom().getrandbits(32) if options.seed is None else options.seed
     folder = options.dir or Path(tempfile.mkdtemp(prefix="tracecomb-faults-"))
     folder.mkdir(parents=True, exist_ok=True)
+    logging.basicConfig(filename=folder / "harness.log", format="%(asctime)s %(name)s %(levelname)s %(message)s")
     started = time.monotonic()
     with (folder / "run.log").open("w") as file:
 

@@ -15,6 +15,7 @@ from aiokafka.structs import TopicPartition
 
 from tests.kafka.faults.history import Delta, History, Told, delta, newest, told
 from tests.kafka.faults.segments import read_partition
+from tests.kafka.faults.stopping import stop
 from tests.kafka.faults.stored import Stored
 
 TRACES, UPDATES, DELTAS, STATE, REJECTS = (
@@ -42,7 +43,7 @@ async def watermarks(bootstrap: str, topics: list[TopicPartition]) -> dict[Topic
     try:
         return dict(await consumer.end_offsets(topics))
     finally:
-        await consumer.stop()
+        await stop(consumer)
 
 
 async def behind(bootstrap: str, group: str, topic: str, count: int) -> dict[int, int]:
@@ -93,7 +94,7 @@ async def read_committed(bootstrap: str, topic: str, count: int, take: Callable[
                         take(Stored(each.partition, each.offset, each.key, each.value, headers, each.timestamp))
                 left = {tp for tp in left if await consumer.position(tp) < ends[tp]}
     finally:
-        await consumer.stop()
+        await stop(consumer)
 
 
 async def history(bootstrap: str, data: Path, count: int) -> History:

@@ -12,6 +12,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from tests.kafka.faults.poison import Poison
+from tests.kafka.faults.stopping import stop
 from tests.kafka.raw import produce_raw
 from tests.stream.logs import Log
 
@@ -20,7 +21,6 @@ REPEATED = 0.03
 
 _RECENT = 300  # how far back one of those is, well within what the service remembers of a prompt
 _SEND_SECONDS = 15.0
-_STOP_SECONDS = 5.0
 _PAUSE = 0.3
 
 Line = tuple[bytes, bytes]
@@ -131,8 +131,7 @@ class Feed:
             try:
                 await producer.start()
             except BaseException:
-                with anyio.CancelScope(shield=True):
-                    await producer.stop()
+                await stop(producer)
                 raise
             self._producer = producer
         return self._producer
@@ -140,5 +139,4 @@ class Feed:
     async def _stop(self) -> None:
         producer, self._producer = self._producer, None
         if producer is not None:
-            with anyio.move_on_after(_STOP_SECONDS), suppress(KafkaError):
-                await producer.stop()
+            await stop(producer)

@@ -13,10 +13,10 @@ from stream.kafka.broker import Broker
 from tests.kafka.faults import dump
 from tests.kafka.faults.feed import Feed
 from tests.kafka.faults.schedule import Round
+from tests.kafka.faults.stopping import stop
 from tests.kafka.faults.workers import Fleet, Worker
 
 _SPOT_SECONDS = 15.0
-_STOP_SECONDS = 5.0
 _BEYOND = 0.5  # over the session, so that a frozen worker has lost it for sure
 
 
@@ -137,8 +137,7 @@ class Harm:
                         partition = int(tp.partition)
             yield partition
         finally:
-            with anyio.move_on_after(_STOP_SECONDS, shield=True):
-                await consumer.stop()
+            await stop(consumer)
 
 
 def _names(workers: list[Worker]) -> str:

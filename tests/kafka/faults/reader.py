@@ -12,12 +12,12 @@ from aiokafka.errors import KafkaError
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
 from tests.kafka.faults.steady import Sight
+from tests.kafka.faults.stopping import stop
 from tests.kafka.faults.stored import digest
 
 _POLL_MS = 300
 _SILENT_SECONDS = 20.0
 _START_SECONDS = 30.0
-_STOP_SECONDS = 5.0
 _PAUSE = 0.5
 
 
@@ -69,8 +69,7 @@ class Reader:
             except (KafkaError, TimeoutError, OSError):
                 await anyio.sleep(_PAUSE)
             finally:
-                with anyio.move_on_after(_STOP_SECONDS, shield=True):
-                    await consumer.stop()
+                await stop(consumer)
 
     async def caught_up(self, ends: dict[TopicPartition, int]) -> None:
         """Wait until it has come to these offsets, of topics that it reads."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import anyio
@@ -131,8 +132,8 @@ class Rig:
                     most=MOST,
                 )
                 async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(self._reader.run)
-                    tasks.start_soon(self._feed.run)
+                    tasks.start_soon(self._unless_cancelled, tasks.cancel_scope, self._reader.run)
+                    tasks.start_soon(self._unless_cancelled, tasks.cancel_scope, self._feed.run)
                     for _ in range(FEWEST):
                         self._fleet.start()
                     for each in rounds(self._seed):
@@ -145,6 +146,14 @@ class Rig:
             finally:
                 self._fleet.kill_all()
         return self._outcome
+
+    async def _unless_cancelled(self, scope: anyio.CancelScope, run: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await run()
+        except asyncio.CancelledError as error:
+            if not scope.cancel_called:
+                raise RuntimeError(f"{run} was cancelled by nobody") from error
+            raise
 
     async def _prepare(self) -> None:
         self._config.write_text(CONFIG.format(bootstrap=self._broker.bootstrap, seed=self._seed))
