@@ -25,6 +25,7 @@ from anyio.abc import TaskGroup
 from stream.kafka.errors import CannotRead, PartitionHalted, StopHung, TenureLost, cause_of
 from stream.kafka.shared import Shared
 from stream.kafka.source import Source
+from stream.kafka.stopping import stop
 from stream.kafka.tenure import Tenure
 from stream.kafka.tolerant import Reread, reread
 
@@ -93,9 +94,7 @@ class Member(ConsumerRebalanceListener):  # type: ignore[misc]
             finally:
                 self.source.stopping = True
                 self.abandon()
-                with anyio.move_on_after(_STOP_SECONDS, shield=True) as scope:
-                    await self._consumer.stop()
-                if scope.cancelled_caught:
+                if not await stop(self._consumer, _STOP_SECONDS):
                     raise StopHung(_STOP_SECONDS, drained=drained)
             tasks.cancel_scope.cancel()  # a poll that waits for a rebalance would wait for ever
 

@@ -16,6 +16,8 @@ from aiokafka.errors import (
     TransactionalIdAuthorizationFailed,
 )
 
+from stream.kafka.stopping import stop
+
 NEVER = (
     InvalidTopicError,
     MessageSizeTooLargeError,
@@ -62,9 +64,7 @@ async def producer(
         yield made
     finally:
         _hear(made)
-        with anyio.move_on_after(_STOP_SECONDS, shield=True) as scope:
-            await made.stop()
-        if scope.cancelled_caught:
+        if not await stop(made, _STOP_SECONDS):
             with anyio.move_on_after(_STOP_SECONDS, shield=True):
                 await made.client.close()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,6 +9,8 @@ from typing import Any
 import anyio
 from aiokafka import AIOKafkaConsumer
 from aiokafka.structs import ConsumerRecord, TopicPartition
+
+from stream.kafka.stopping import stop
 
 _POLL_MS = 200
 _RECORDS = 2_000
@@ -32,11 +33,9 @@ async def reader(connection: Mapping[str, Any], **options: Any) -> AsyncIterator
     )
     try:
         await consumer.start()
-        await asyncio.sleep(0)  # a stop before its tasks have run once raises their cancellation at us
         yield consumer
     finally:
-        with anyio.move_on_after(_STOP_SECONDS, shield=True):
-            await consumer.stop()
+        await stop(consumer, _STOP_SECONDS)
 
 
 async def read_through(

@@ -50,13 +50,13 @@ class Watch:
             if now - before > self._session:
                 self._member.abandon()
                 return f"this process stood still for {now - before:.0f} s, longer than the session timeout"
-            before = now
             if now - self._member.source.polled > self._rebalance + SILENT_SECONDS:
                 return f"the consumer has not been polled for {now - self._member.source.polled:.0f} s"
             if now - looked >= SILENT_SECONDS / 4:
                 looked = now
                 if (silent := await self._stuck(now)) is not None:
                     return f"the consumer reads nothing more of {silent.topic}/{silent.partition}, though there is more"
+            before = self._clock()  # what looking took is no standstill of ours: a broker that is down does not answer
 
     async def _stuck(self, now: float) -> TopicPartition | None:
         positions = await self._member.positions()
