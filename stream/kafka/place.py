@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import msgspec
+import structlog
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from operators.entry import Entry
@@ -22,12 +23,14 @@ from stream.kafka.cluster import ClusterError, ControlDeclined, HistoryIncomplet
 from stream.kafka.controls import Control
 from stream.kafka.lookup import Lookup, Progress, Stretch, looking, name_of, versions_of
 from stream.kafka.rebuilt import Chain, VersionsMissing
-from stream.kafka.request import answer_to, send
+from stream.kafka.request import Sent, answer_to, send
 from stream.merged import extra_of, merged
 from stream.names import canonical
 from stream.place import Amended, Asked, nothing
 from stream.storeerrors import UnknownPrompt, UnknownVersion
 from stream.terminal import listed
+
+log = structlog.get_logger()
 
 _updates = msgspec.json.Decoder(Update)
 
@@ -185,11 +188,17 @@ class ClusterPlace:
         return f"{name_of(self._lookup.home(self._config.topics.deltas, name))} at {self._config.kafka.bootstrap}"
 
     def _ask(self, control: Control) -> Amended:
-        sent = self._portal.call(send, self._lookup, self._config, control)
+        sent: Sent | None = None
         try:
+            sent = self._portal.call(send, self._lookup, self._config, control)
+            log.debug("a control was written", partition=name_of(sent.place), offset=sent.offset)
             answer, made = self._portal.call(answer_to, self._lookup, sent, self._timeout)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"interrupted; {sent}") from None
+            maybe = (
+                f"the control may be in {self._config.topics.controls} already, and is applied then when a service "
+                "runs: look at the history before you ask again"
+            )
+            raise KeyboardInterrupt(f"interrupted; {sent or maybe}") from None
         if answer.held is not None:
             return Amended(answer.held, made=False)
         if answer.version is None or made is None:

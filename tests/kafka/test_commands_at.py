@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -19,13 +21,14 @@ from msgspec import to_builtins
 
 from stream.config import Config
 from stream.formats import FORMATS
+from stream.kafka import lookup, request
 from stream.kafka.broker import Broker
 from stream.kafka.controls import control_of
 from stream.kafka.homes import home
 from stream.kafka.messages import Answer, Made
 from tests.kafka.serving import configured, deltas, made, read_all, send, serving, until
 from tests.stream.logs import Log
-from tests.stream.running import Ran, tracecomb
+from tests.stream.running import Ran, start, tracecomb
 
 PARTITIONS = 3
 PROMPTS = ("shop/0", "shop/1")
@@ -114,6 +117,12 @@ def learned(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Learned:
     return Learned(store, at, config, windows, anyio.run(learn))
 
 
+def _neighbour(prompt: str) -> str:
+    """A prompt that there is not, at home where another one is."""
+    where = home(prompt.encode(), "murmur2", PARTITIONS)
+    return next(name for name in map(str, range(99)) if home(name.encode(), "murmur2", PARTITIONS) == where)
+
+
 def both(learned: Learned, *arguments: str) -> Iterator[str]:
     """What a command prints on files, and what on the cluster."""
     for at in (learned.store, learned.at):
@@ -172,6 +181,16 @@ class TestTheSameAsOnFiles:
             ran = tracecomb("show", PROMPT, "--format", "json", "--version", str(number), "--at", learned.at)
             assert ran.succeeded().out == value + b"\n"
 
+    def test_from_stretches_of_any_length(self, learned: Learned, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(lookup, "_RECORDS", 1)
+        for first, growth in ((1, 1), (1, 2), (5, 3)):
+            monkeypatch.setattr(lookup, "_FIRST_STRETCH", first)
+            monkeypatch.setattr(lookup, "_GROWTH", growth)
+            for number in (len(learned.published), 1, 4, 9):
+                ran = tracecomb("show", PROMPT, "--format", "json", "--version", str(number), "--at", learned.at)
+                assert ran.succeeded().out == learned.published[number - 1] + b"\n"
+            assert repr(PROMPT) in tracecomb("show", _neighbour(PROMPT), "--at", learned.at).failed(4)
+
     def test_diff(self, learned: Learned) -> None:
         versions = range(len(learned.published) + 1)
         for old, new in pairwise(versions):
@@ -192,8 +211,7 @@ class TestTheSameAsOnFiles:
 
     def test_an_unknown_prompt_is_told_what_its_home_has(self, learned: Learned) -> None:
         where = home(PROMPT.encode(), "murmur2", PARTITIONS)
-        beside = next(name for name in map(str, range(99)) if home(name.encode(), "murmur2", PARTITIONS) == where)
-        error = tracecomb("show", beside, "--at", learned.at).failed(4)
+        error = tracecomb("show", _neighbour(PROMPT), "--at", learned.at).failed(4)
         assert f"its home by murmur2 is partition {where}, which has " in error
         assert repr(PROMPT) in error
         away = next(name for name in map(str, range(99)) if home(name.encode(), "murmur2", PARTITIONS) != where)
@@ -285,6 +303,90 @@ class TestChanges:
             ran = await run("import", book, "--prompt", prompt, "--at", at)
         assert f"tracecomb: {prompt}: no new version: prompt '{prompt}' is at home in partition" in ran.failed(1)
 
+    async def test_interrupted_while_it_waits(self, kafka: str, unique: str, tmp_path: Path) -> None:
+        config = configured(kafka, unique)
+        at, book = written(tmp_path, config), tmp_path / "book.md"
+        book.write_text("- a lesson\n")
+        await made(config)
+        command = "import", book, "--prompt", "p", "--at", at, "--timeout", "600", "--verbose"
+
+        def interrupt() -> tuple[int, bytes, str]:
+            with start(*command, cwd=tmp_path) as process:
+                assert process.stderr is not None
+                assert any(b"a control was written" in line for line in process.stderr)
+                process.send_signal(signal.SIGINT)
+                out, err = process.communicate()
+                return process.returncode, out, err.decode()
+
+        code, out, err = await anyio.to_thread.run_sync(interrupt)
+        assert (code, out) == (130, b"")
+        told = f"interrupted; the control is in {config.topics.controls}/0 at offset 0 and will be applied"
+        assert told in err.splitlines()[-1]
+        assert "Traceback" not in err
+
+    async def test_a_playbook_too_large_for_a_record(
+        self, kafka: str, unique: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        config = configured(kafka, unique)
+        at, book = written(tmp_path, config), tmp_path / "book.md"
+        await made(config)
+        book.write_text("- a lesson\n")
+        monkeypatch.setattr(request, "MAX_MESSAGE_BYTES", 100)
+        error = (await run("import", book, "--prompt", "p", "--at", at)).failed(1)
+        assert "takes 100; import the playbook in parts" in error
+        assert await read_all(config, config.topics.controls) == []
+
+
+class TestOpenTransactions:
+    """A version of an open transaction is neither shown nor passed over."""
+
+    @pytest.mark.parametrize("commits", [True, False])
+    async def test_its_end_is_waited_for(self, kafka: str, unique: str, tmp_path: Path, commits: bool) -> None:
+        config = configured(kafka, unique)
+        at = written(tmp_path, config)
+        await made(config)
+        async with writing(config) as producer:
+            async with producer.transaction():
+                await producer.send_and_wait(config.topics.updates, update(1, "old"), b"p", 0)
+            await producer.begin_transaction()
+            await producer.send_and_wait(config.topics.updates, update(2, "new"), b"p", 0)
+            async with anyio.create_task_group() as tasks:
+                shown: list[Ran] = []
+
+                async def show() -> None:
+                    shown.append(await run("show", "p", "--at", at))
+
+                tasks.start_soon(show)
+                await anyio.sleep(0.5)
+                await (producer.commit_transaction() if commits else producer.abort_transaction())
+        assert shown[0].succeeded().text == ("new\n" if commits else "old\n")
+
+    async def test_not_for_ever(self, kafka: str, unique: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(lookup, "STALL_SECONDS", 0.5)
+        config = configured(kafka, unique)
+        at = written(tmp_path, config)
+        await made(config)
+        async with writing(config) as producer:
+            await producer.begin_transaction()
+            await producer.send_and_wait(config.topics.updates, update(1, "new"), b"p", 0)
+            error = (await run("show", "p", "--at", at)).failed(1)
+            await producer.abort_transaction()
+        assert f"{config.topics.updates}/0 at {kafka} gives nothing after offset 0" in error
+
+
+@asynccontextmanager
+async def writing(config: Config) -> AsyncIterator[AIOKafkaProducer]:
+    """A transactional producer that is no service's."""
+    id = config.kafka.group
+    async with AIOKafkaProducer(bootstrap_servers=config.kafka.bootstrap, transactional_id=id) as producer:
+        yield producer
+
+
+def update(version: int, text: str) -> bytes:
+    """An update of the prompt ``p``."""
+    made_by = {"base": version - 1, "kind": "window", "changed": True}
+    return json.dumps({"prompt": "p", "version": version, "text": text, "bullets": [], **made_by}).encode()
+
 
 class TestClustersThatCannotBeUsed:
     def test_nobody_listens(self, tmp_path: Path) -> None:
@@ -324,9 +426,8 @@ class TestClustersThatCannotBeUsed:
         config = configured(kafka, unique)
         at = written(tmp_path, config)
         await made(config)
-        update = {"prompt": "p", "version": 9, "base": 8, "kind": "window", "changed": True, "text": "t", "bullets": []}
         async with AIOKafkaProducer(bootstrap_servers=kafka) as producer:
-            await producer.send_and_wait(config.topics.updates, json.dumps(update).encode(), b"p", 0)
+            await producer.send_and_wait(config.topics.updates, update(9, "t"), b"p", 0)
         assert (await run("show", "p", "--at", at)).succeeded().text == "t\n"
         error = (await run("show", "p", "--version", "4", "--at", at)).failed(1)
         assert f"{config.topics.deltas}/0 does not hold all of versions 1 to 4 of 'p'" in error
@@ -336,9 +437,8 @@ class TestClustersThatCannotBeUsed:
         config = configured(kafka, unique)
         at = written(tmp_path, config)
         await made(config)
-        update = {"prompt": "p", "version": 1, "base": 0, "kind": "window", "changed": True, "text": "t", "bullets": []}
         async with AIOKafkaProducer(bootstrap_servers=kafka) as producer:
-            for value in (json.dumps(update).encode(), None):
+            for value in (update(1, "t"), None):
                 await producer.send_and_wait(config.topics.updates, value, b"p", 0)
         assert "partition 0, which is empty" in (await run("show", "p", "--at", at)).failed(4)
 
