@@ -19,6 +19,9 @@ GIVEN = os.environ.get("TRACECOMB_TEST_KAFKA", "")
 STARTED = {"own_broker", "startable"} if GIVEN else {"kafka", "own_broker", "startable"}
 """Fixtures that start a broker, or stand for a test that does."""
 
+_TIMEOUT = 180
+"""Seconds for a test that starts a broker: on a busy machine that alone takes 30 of them."""
+
 _missing: list[str] = []
 
 
@@ -30,6 +33,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Get the broker's jars before any test's time runs: the first time ever it may take a minute."""
     if session.config.option.collectonly or not any(map(starts_a_broker, session.items)):
         return
+    for item in session.items:
+        if starts_a_broker(item) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(_TIMEOUT))
     try:
         java()
         jars()

@@ -91,6 +91,8 @@ class Broker:
         :raises Missing: when Java, or what else it is made of, is not there.
         :raises NotStarted: when it ended, or did not answer within two minutes.
         """
+        if self.running:
+            return
         command, classes = java(), await anyio.to_thread.run_sync(jars)
         if self._folder is None:
             self._folder = self._make_folder()
@@ -159,11 +161,14 @@ class Broker:
             self._ports = [self._wanted or free[0], free[1]]
             try:
                 await self._run(base)
-            except NotStarted as error:
-                if "Address already in use" not in str(error) or attempt == _TRIES:
+            except NotStarted:
+                if attempt == _TRIES or not self._lost_a_port():
                     raise
             else:
                 return
+
+    def _lost_a_port(self) -> bool:
+        return "Address already in use" in self.log.read_text(errors="replace")
 
     async def _run(self, base: list[str]) -> None:
         data, configuration = self.folder / "data", self.folder / "server.properties"
