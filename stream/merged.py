@@ -26,18 +26,28 @@ def merged(entries: Iterable[bytes], version: int) -> tuple[Merged, ...]:
 
     :param entries: of the prompt's versions, as JSON, oldest first.
     """
-    held: list[tuple[int, tuple[Merged, ...]]] = [(0, ())]
-    for entry in entries:
-        if b'"import"' not in entry and b'"rollback"' not in entry:  # hardly one of them is, and they are long
-            continue
-        made = _merged.decode(entry)
+    return held((change for entry in entries if (change := change_in(entry)) is not None), version)
+
+
+def change_in(entry: bytes) -> Merged | None:
+    """The import or the rollback that a log entry tells of; None when it is another kind of version."""
+    if b'"import"' not in entry and b'"rollback"' not in entry:  # hardly one of them is, and they are long
+        return None
+    made = _merged.decode(entry)
+    return made if made.kind in ("import", "rollback") else None
+
+
+def held(changes: Iterable[Merged], version: int) -> tuple[Merged, ...]:
+    """The imports among these changes that a version holds, oldest first."""
+    holds: list[tuple[int, tuple[Merged, ...]]] = [(0, ())]
+    for made in changes:
         if made.version > version:
             break
         if made.kind == "import":
-            held.append((made.version, (*held[-1][1], made)))
-        elif made.kind == "rollback":
-            held.append((made.version, next(then for at, then in reversed(held) if at <= made.audit["to"])))
-    return held[-1][1]
+            holds.append((made.version, (*holds[-1][1], made)))
+        else:
+            holds.append((made.version, next(then for at, then in reversed(holds) if at <= made.audit["to"])))
+    return holds[-1][1]
 
 
 def extra_of(imports: Iterable[Merged], format: str) -> dict[str, Any]:

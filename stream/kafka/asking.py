@@ -14,11 +14,12 @@ from operators.settings import Settings
 from operators.state import PromptState
 from stream.kafka.checks import Ours
 from stream.kafka.controls import Control, Declined, control_of, maker
-from stream.kafka.history import entries, sources_held, state_at
+from stream.kafka.history import imports_held, state_at
 from stream.kafka.homes import Partitioner, home
 from stream.kafka.messages import Answer
 from stream.kafka.publisher import Publisher
 from stream.kafka.reading import read_through
+from stream.kafka.rebuilt import VersionsMissing
 from stream.kafka.takeover import Reads
 
 log = structlog.get_logger()
@@ -107,13 +108,16 @@ class Asking:
         if control.kind not in ("rollback", "import"):
             return None
         deltas = TopicPartition(here.topics.deltas, here.partition)
-        made = await entries(self._reads, deltas, control.prompt)
         if control.kind == "import":
-            if import_source(control.bullets) in sources_held(made):
-                newest = made[-1].version
-                raise Declined(f"version {newest} has all of it already", newest)
+            imports = await imports_held(self._reads, deltas, control.prompt)
+            if import_source(control.bullets) in imports.sources:
+                raise Declined(f"version {imports.newest} has all of it already", imports.newest)
             return None
         assert control.to is not None
-        if not made:
+        try:
+            then = await state_at(self._reads, deltas, control.prompt, control.to)
+        except VersionsMissing as error:
+            raise Declined(str(error)) from None
+        if not then.newest:
             raise Declined(f"there is no prompt {control.prompt!r}")
-        return state_at(control.prompt, made, control.to)
+        return then.state

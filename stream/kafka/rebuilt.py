@@ -43,9 +43,12 @@ class VersionsMissing(ValueError):
 
 
 class Chain:
-    """The entries of one prompt, added oldest first; it holds no more of them than the newest state needs."""
+    """The entries of one prompt, added oldest first; it holds no more of them than the newest state needs.
 
-    def __init__(self, prompt: str, lineage: str) -> None:
+    :param lineage: what the updates say that they are of.
+    """
+
+    def __init__(self, prompt: str, lineage: str = "") -> None:
         self._prompt = prompt
         self._lineage = lineage
         self._newest: Made | None = None
@@ -72,13 +75,17 @@ class Chain:
         self._newest = entry
         return entry
 
-    def update(self) -> Update:
-        """The update of the newest version that was added."""
-        assert self._newest is not None
+    def state(self) -> PromptState:
+        """The state at the newest version that was added; the empty one before the first."""
         for entry in self._waiting:
             self._state = advance(self._state, entry)
         self._waiting.clear()
-        return rebuilt(self._newest, self._state, self._lineage)
+        return self._state
+
+    def update(self) -> Update:
+        """The update of the newest version that was added."""
+        assert self._newest is not None
+        return rebuilt(self._newest, self.state(), self._lineage)
 
 
 def rebuilt(made: Made, state: PromptState, lineage: str) -> Update:
