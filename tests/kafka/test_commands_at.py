@@ -23,7 +23,7 @@ from stream.config import Config
 from stream.formats import FORMATS
 from stream.kafka import lookup, request
 from stream.kafka.broker import Broker
-from stream.kafka.controls import control_of
+from stream.kafka.controls import Control, control_of, encode_control
 from stream.kafka.homes import home
 from stream.kafka.messages import Answer, Made
 from tests.kafka.serving import configured, deltas, made, read_all, send, serving, until
@@ -260,6 +260,28 @@ class TestChanges:
         audits = [each.audit for each in told if isinstance(each, Made)]
         assert [audit["control"] for audit in audits] == [0, 3, 4, 5]
         assert {audit["who"] for audit in audits} == {control.who for control in controls}
+
+    async def test_the_service_looks_for_itself(self, kafka: str, unique: str, tmp_path: Path) -> None:
+        """What a command would not have sent, or what was true only when it looked."""
+        config = configured(kafka, unique)
+        at, book = written(tmp_path, config), tmp_path / "book.md"
+        book.write_text("- a lesson\n")
+        await made(config)
+        async with serving(config) as service, AIOKafkaProducer(bootstrap_servers=kafka) as producer:
+            (await run("import", book, "--prompt", "p", "--at", at)).succeeded()
+            for prompt, to in (("none", 1), ("none", 0), ("p", 2), ("p", -1), ("p", 1)):
+                value = encode_control(Control(kind="rollback", prompt=prompt, to=to))
+                await producer.send_and_wait(config.topics.controls, value, prompt.encode(), 0)
+            await until(lambda: service.tally.versions == 2)
+        answers = [each for each in await deltas(config) if isinstance(each, Answer)]
+        assert [(each.offset, each.version, each.reason) for each in answers] == [
+            (0, 1, ""),
+            (1, None, "there is no prompt 'none'"),
+            (2, None, "there is no prompt 'none'"),
+            (3, None, "p has no version 2"),
+            (4, None, "p has no version -1"),
+            (5, 2, ""),
+        ]
 
     async def test_beyond_the_budget(self, kafka: str, unique: str, tmp_path: Path) -> None:
         config = configured(kafka, unique, learning={"token_budget": 1_000})
