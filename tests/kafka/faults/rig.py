@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -197,7 +198,7 @@ class Rig:
             if code is None or worker.number in self._noted:
                 continue
             self._noted.add(worker.number)
-            if code == -9 or (worker.told_to_end and code == 0):
+            if code == -signal.SIGKILL or (worker.told_to_end and code in (0, -signal.SIGTERM)):
                 continue
             last = worker.last_words()
             text = f"{worker} ended with {code}: {last}"
@@ -234,7 +235,7 @@ class Rig:
             self._fault(f"FAULT: {each} did not end within {_LEAVE_SECONDS:.0f} s of SIGTERM ({each.log})")
             each.kill()
         for worker in self._fleet.all:
-            if worker.number not in self._noted and worker.ended not in (0, -9):
+            if worker.number not in self._noted and worker.ended not in (0, -signal.SIGKILL, -signal.SIGTERM):
                 self._fault(f"FAULT: {worker} ended with {worker.ended}: {worker.last_words()} ({worker.log})")
 
     async def _keep_looking(self) -> None:
