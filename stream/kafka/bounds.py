@@ -27,10 +27,15 @@ class Load(NamedTuple):
 
 
 class Decision(NamedTuple, Generic[Key]):
-    """Which partitions to stop reading and which to read again, each in the order they were given."""
+    """Which partitions to stop reading and which to read again, each in the order they were given.
+
+    :param relieve: paused, and what they wait for are their traces or bytes alone: an open window that waits for more
+        traces would wait for ever.
+    """
 
     pause: list[Key]
     resume: list[Key]
+    relieve: list[Key]
 
 
 def decide(loads: Mapping[Key, Load], paused: Collection[Key], bounds: Load) -> Decision[Key]:
@@ -44,9 +49,19 @@ def decide(loads: Mapping[Key, Load], paused: Collection[Key], bounds: Load) -> 
     free_traces = bounds.traces - sum(load.traces for load in loads.values())
     free_bytes = bounds.bytes - sum(load.bytes for load in loads.values())
     limits = Load(free_traces, free_bytes, bounds.span)
-    pause = [key for key, load in loads.items() if key not in paused and _reaches(load, limits)]
-    resume = [key for key, load in loads.items() if key in paused and not _reaches(_twice(load), limits)]
-    return Decision(pause, resume)
+    pause: list[Key] = []
+    resume: list[Key] = []
+    relieve: list[Key] = []
+    for key, load in loads.items():
+        half = _twice(load)
+        if key in paused and not _reaches(half, limits):
+            resume.append(key)
+        elif key in paused or _reaches(load, limits):
+            if key not in paused:
+                pause.append(key)
+            if half.span < limits.span:  # past that, closed windows hold it up; those that are open never span as much
+                relieve.append(key)
+    return Decision(pause, resume, relieve)
 
 
 def _reaches(load: Load, limits: Load) -> bool:

@@ -22,6 +22,7 @@ from aiokafka.errors import (
 from aiokafka.structs import TopicPartition
 from anyio.abc import TaskGroup
 
+from operators.lane import WindowLost
 from stream.kafka.errors import CannotRead, PartitionHalted, StopHung, TenureLost, cause_of
 from stream.kafka.shared import Shared
 from stream.kafka.source import Source
@@ -36,6 +37,7 @@ REVOKE_SECONDS = 5.0
 
 _FETCH_BYTES = 50 << 20
 _STOP_SECONDS = 10.0
+_REREAD_SECONDS = 5.0  # for the other partitions are not read meanwhile
 _MOST_WAIT = 30.0
 
 
@@ -159,8 +161,9 @@ class Member(ConsumerRebalanceListener):  # type: ignore[misc]
                     if isinstance(cause, PartitionHalted):
                         self.halted[tp] = str(cause)
                         log.error("partition halted", reason=str(cause))
+                        self._pause(tp, epoch)
                         return
-                    if not isinstance(cause, KafkaError | TenureLost | TimeoutError | OSError):
+                    if not isinstance(cause, KafkaError | TenureLost | WindowLost | TimeoutError | OSError):
                         raise cause from error
                     failures = 0 if tenure.has_published else failures + 1
                     log.warning("tenure lost, taking over again", reason=f"{type(cause).__name__}: {cause}")
@@ -185,7 +188,7 @@ class Member(ConsumerRebalanceListener):  # type: ignore[misc]
         client = AIOKafkaClient(**self._shared.connection)
         try:
             await client.bootstrap()
-            return await reread(client, tp, offset, max_bytes=1 << 20, timeout=30.0)
+            return await reread(client, tp, offset, max_bytes=1 << 20, timeout=_REREAD_SECONDS)
         finally:
             with anyio.move_on_after(_STOP_SECONDS, shield=True):
                 await client.close()

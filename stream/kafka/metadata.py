@@ -33,6 +33,7 @@ VERSION = 1
 _MAGIC = "tracecomb/"
 _BITSET, _RANGES = "B", "R"
 _CHECKSUM = 16
+_WIDEST = 21  # bits of a number in ranges, in steps of seven: a span has 15
 _HEAD = re.compile(r"tracecomb/([0-9]{1,9})(?= |\Z)")
 _WHOLE = re.compile(r"tracecomb/1 ([1-9][0-9]{0,9}) ([BR]) ([A-Za-z0-9+/]*={0,2}) ([A-Za-z0-9+/]{22}==)", re.ASCII)
 
@@ -147,7 +148,10 @@ def decode(text: str | None, offset: int, count: int, end: int, place: Place) ->
         raise Damaged(place, offset, what, _go_on(place))
     if int(found[1]) != count:
         raise OtherCount(place, offset, int(found[1]), count)
-    position = Position(offset, _beyond(found[2], b64decode(found[3])))
+    try:
+        position = Position(offset, _beyond(found[2], b64decode(found[3])))
+    except ValueError:
+        raise Damaged(place, offset, f"its metadata counts more than {SPAN} offsets", _go_on(place)) from None
     if position.end > end:
         raise PastTheEnd(place, position, end)
     return position
@@ -168,13 +172,22 @@ def _ranges(position: Position) -> bytes:
 
 
 def _beyond(coding: str, payload: bytes) -> int:
+    """What a payload counts as done.
+
+    :raises ValueError: when that is more than a span, before it costs as much memory as it says.
+    """
     if coding == _BITSET:
-        return int.from_bytes(payload, "little")
+        beyond = int.from_bytes(payload, "little")
+        if beyond.bit_length() > SPAN:
+            raise ValueError
+        return beyond
     beyond = at = number = shift = 0
     gap: int | None = None
     for byte in payload:
         number |= (byte & 0x7F) << shift
         shift += 7
+        if shift > _WIDEST or at + (gap or 0) + number > SPAN:
+            raise ValueError
         if byte & 0x80:
             continue
         if gap is None:
@@ -184,6 +197,8 @@ def _beyond(coding: str, payload: bytes) -> int:
             at += gap + number + 1
             gap = None
         number = shift = 0
+    if at > SPAN:
+        raise ValueError
     return beyond
 
 

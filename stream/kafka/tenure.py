@@ -21,8 +21,9 @@ from operators.state import PromptState
 from operators.values import Bullet, Trace
 from operators.version import Published
 from stream.kafka.asking import Asking
+from stream.kafka.bounds import Load
 from stream.kafka.checks import Ours, Taken
-from stream.kafka.errors import RecordsLost
+from stream.kafka.errors import PartitionHalted, RecordsLost
 from stream.kafka.intake import Intake
 from stream.kafka.layout import MAX_MESSAGE_BYTES
 from stream.kafka.ledger import SPAN, Ledger
@@ -61,7 +62,7 @@ class Tenure:
         self._work = asyncio.Event()
         self._running: tuple[Learner, Publisher, Ledger, Intake] | None = None
         self._scope = anyio.CancelScope()
-        self._stalled = False
+        self._halted = ""
         self.accepting = False
         """Whether records of the partition may be handed over; before and after they are to be dropped."""
         self.is_lost = False
@@ -82,6 +83,8 @@ class Tenure:
             self._running = None
             self._inbox.clear()
             self._waiting = self._waiting_bytes = 0
+        if self._halted:
+            raise PartitionHalted(self._halted)
 
     async def _run(self) -> None:
         ours, config = self.ours, self._shared.config
@@ -165,17 +168,25 @@ class Tenure:
         """Of those, as far as they are traces."""
         return self._waiting_bytes + (self._running[3].bytes if self._running else 0)
 
-    def is_full(self, paused: bool) -> bool:
-        """Whether the partition must not be read further for now; once it is paused, not before half is free."""
-        if self._stalled or self._waiting > (0 if paused else _WAITING):
-            return True
-        if not paused or self._running is None:
-            return False
-        ledger = self._running[2]
-        return ledger.oldest is not None and (ledger.newest or 0) - ledger.oldest > SPAN // 2
+    @property
+    def load(self) -> Load:
+        """What of it is under way."""
+        ledger = self._running[2] if self._running else None
+        oldest = ledger.oldest if ledger else None
+        newest = ledger.newest if ledger else None
+        if self._inbox:
+            oldest = self._inbox[0][0].offset if oldest is None else oldest
+            newest = self._inbox[-1][-1].offset
+        span = 0 if oldest is None or newest is None else newest + 1 - oldest
+        return Load(self.traces, self.bytes, span)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether so much was read and not looked at yet that reading on would only fill memory."""
+        return self._waiting > _WAITING
 
     async def relieve(self) -> None:
-        """Close the oldest open window: a bound over all partitions would starve it."""
+        """Close the oldest open windows: they wait for traces, and the partition is not read."""
         if self._running is not None:
             await self._running[0].relieve()
 
@@ -204,6 +215,11 @@ class Tenure:
         self.is_lost = True
         self.abandon()
 
+    def halt(self, reason: str) -> None:
+        """End at once, and the partition with it."""
+        self._halted = reason
+        self.abandon()
+
     def abandon(self) -> None:
         """End at once."""
         self.accepting = False
@@ -221,7 +237,6 @@ class Tenure:
                 chunk = self._inbox[0]
                 await learner.passed(chunk[0].offset)  # before it is taken: what it closes may be all that makes room
                 room = ledger.fits([record.offset for record in chunk])
-                self._stalled = room == 0
                 if not room:
                     break
                 part, rest = chunk[:room], chunk[room:]

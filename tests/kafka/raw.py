@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from struct import pack
 from time import time
@@ -77,6 +78,7 @@ async def produce_raw(bootstrap: str, topic: str, partition: int, records: Seque
             except KafkaError as error:
                 if not error.retriable or attempt == _TRIES - 1:
                     raise
+                await asyncio.sleep(0.1)  # a topic that was just made has no leader yet
         raise AssertionError
     finally:
         await client.close()

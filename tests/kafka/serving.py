@@ -57,6 +57,12 @@ def trace(number: int, prompt: str, **fields: Any) -> dict[str, Any]:
     }
 
 
+def at_home(partition: int, partitions: int) -> str:
+    """The name of a prompt whose home is this partition."""
+    names = (f"prompt-{number}" for number in range(10_000))
+    return next(name for name in names if home(name.encode(), "murmur2", partitions) == partition)
+
+
 async def send(
     config: Config, values: Iterable[dict[str, Any] | bytes], *, partitions: int = 1
 ) -> list[tuple[int, int]]:
@@ -100,6 +106,12 @@ def ending_by(kind: type[BaseException], text: str) -> Iterator[None]:
 def published(service: Service) -> bool:
     """Whether a partition's first transaction is through."""
     return service.member is not None and any(each.has_published for each in service.member.tenures.values())
+
+
+def taken(service: Service, *but: int) -> int:
+    """How many traces were taken and are not done, but for those of some partitions."""
+    tenures = service.member.tenures if service.member else {}
+    return sum(each.traces for tp, each in tenures.items() if tp.partition not in but)
 
 
 async def until(condition: Callable[[], Any], seconds: float = 40.0) -> None:

@@ -20,16 +20,30 @@ def alone(traces: int = 1, bytes: int = 1, span: int = 1) -> dict[str, Load]:
 
 def test_each_bound_pauses_and_half_of_it_resumes() -> None:
     for at, most in (("traces", 500), ("bytes", 50_000), ("span", 200)):
-        assert decide(alone(**{at: most - 1}), set(), BOUNDS) == Decision([], [])
-        assert decide(alone(**{at: most}), set(), BOUNDS) == Decision(["a"], [])
+        open = ["a"] if at != "span" else []
+        assert decide(alone(**{at: most - 1}), set(), BOUNDS) == Decision([], [], [])
+        assert decide(alone(**{at: most}), set(), BOUNDS) == Decision(["a"], [], open)
     for at, half in (("traces", 333), ("bytes", 33_333), ("span", 100)):
-        assert decide(alone(**{at: half + 1}), {"a"}, BOUNDS) == Decision([], [])
-        assert decide(alone(**{at: half}), {"a"}, BOUNDS) == Decision([], ["a"])
+        open = ["a"] if at != "span" else []
+        assert decide(alone(**{at: half + 1}), {"a"}, BOUNDS) == Decision([], [], open)
+        assert decide(alone(**{at: half}), {"a"}, BOUNDS) == Decision([], ["a"], [])
+
+
+def test_open_windows_are_not_closed_for_what_closed_ones_hold_up() -> None:
+    assert decide(alone(traces=500, span=101), {"a"}, BOUNDS).relieve == []
+    assert decide(alone(traces=500, span=100), {"a"}, BOUNDS).relieve == ["a"]
+
+
+@given(st.dictionaries(st.sampled_from("abcdef"), loads), st.sets(st.sampled_from("abcdef")))
+def test_whoever_is_not_read_gets_relief_or_waits_for_the_span(each: dict[str, Load], paused: set[str]) -> None:
+    pause, resume, relieve = decide(each, paused, BOUNDS)
+    now = {key for key in (paused | set(pause)) - set(resume) if key in each}
+    assert {key for key in now if 2 * each[key].span <= BOUNDS.span} == set(relieve)
 
 
 @given(st.dictionaries(st.sampled_from("abcdef"), loads), st.sets(st.sampled_from("abcdef")))
 def test_a_decision_changes_only_what_it_must(each: dict[str, Load], paused: set[str]) -> None:
-    pause, resume = decide(each, paused, BOUNDS)
+    pause, resume, _ = decide(each, paused, BOUNDS)
     assert not set(pause) & paused
     assert set(resume) <= paused & set(each)
     now = (paused | set(pause)) - set(resume)
@@ -54,7 +68,7 @@ def test_the_bounds_hold_and_whoever_has_nothing_left_reads_on(count: int, steps
         elif action == 1:
             held[key] -= min(amount, held[key])
         each = {key: Load(traces, traces * 10, min(traces, 150)) for key, traces in held.items()}
-        pause, resume = decide(each, paused, BOUNDS)
+        pause, resume, _ = decide(each, paused, BOUNDS)
         paused = (paused | set(pause)) - set(resume)
         assert sum(held.values()) < BOUNDS.traces + chunk * count
     for key in held:  # as its own work gets done it goes on, whatever the others hold

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from stream.kafka.metadata import (
     Place,
     PositionRefused,
     TooNew,
+    _checksum,
     decode,
     encode,
 )
@@ -154,3 +156,20 @@ def test_past_the_end(position: Position) -> None:
     assert decode(text, position.offset, 6, 100, PLACE) == position
     with pytest.raises(PastTheEnd, match="up to 100 as read, but the partition ends at 99"):
         decode(text, position.offset, 6, 99, PLACE)
+
+
+@pytest.mark.parametrize(
+    ("coding", "payload"),
+    [
+        ("B", bytes(SPAN // 8) + b"\x01"),
+        ("R", b"\x01" + b"\xff\xff\x7f"),  # one range of two million
+        ("R", b"\xff\xff\x7f" + b"\x01"),  # one that begins there
+        ("R", b"\x01" + b"\xff" * 2_000 + b"\x01"),  # a number of 14,000 bits, which no memory holds as a set
+        ("R", b"\x01\x64" * 200),
+    ],
+)
+def test_a_set_that_no_ledger_takes_is_refused_though_its_checksum_is_right(coding: str, payload: bytes) -> None:
+    """Report 13: a span past a codec's own limit throws in the poll loop (parallel-consumer 35)."""
+    body = f"tracecomb/1 6 {coding} {b64encode(payload).decode()}"
+    with pytest.raises(Damaged, match="more than 20000 offsets"):
+        decode(f"{body} {_checksum(body, 5, PLACE)}", 5, 6, 1 << 40, PLACE)
