@@ -1,4 +1,4 @@
-"""A bar for what takes long to read from a cluster."""
+"""A bar for what takes long on a cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _QUIET_SECONDS = 1.0
 
 
 class Watching:
-    """Shows on a terminal, and nowhere else, how far something was read, once that has taken a second.
+    """Shows on a terminal, and nowhere else, how far something has come, once it has taken a second.
 
     :param verbose: as the command's logs are.
     """
@@ -24,8 +24,8 @@ class Watching:
         self._started = time.monotonic()
         self._bar: Progress | None = None
 
-    def at(self, what: str, done: int, total: int) -> None:
-        """Show that ``done`` of ``total`` offsets of ``what`` were read."""
+    def at(self, doing: str, done: int, total: int) -> None:
+        """Show how far something has come."""
         if not sys.stderr.isatty() or time.monotonic() < self._started + _QUIET_SECONDS:
             return
         if self._bar is None:
@@ -40,7 +40,7 @@ class Watching:
             self._bar.add_task("")
             self._bar.start()
             configure(self._level)  # to the bar's stderr, which writes above the bar and not into it
-        self._bar.update(self._bar.task_ids[0], description=f"reading {what}", completed=done, total=total)
+        self._bar.update(self._bar.task_ids[0], description=doing, completed=done, total=total)
 
     def hide(self) -> None:
         """Take the bar away, for results come now; what follows may show it again."""

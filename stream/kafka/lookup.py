@@ -38,10 +38,10 @@ _GROWTH = 4
 
 
 class Progress(Protocol):
-    """Shows a person how far something was read."""
+    """Shows a person what takes long, and how far it has come."""
 
-    def at(self, what: str, done: int, total: int) -> None:
-        """Show that ``done`` of ``total`` offsets of ``what`` were read."""
+    def at(self, doing: str, done: int, total: int) -> None:
+        """Show that ``done`` of ``total`` offsets, or seconds, of ``doing`` something are over."""
         ...
 
     def hide(self) -> None:
@@ -185,7 +185,7 @@ class Stretch:
                 at = await consumer.position(tp)
                 if at > self._at:
                     self._at, moved = at, time.monotonic()
-                lookup.progress.at(name_of(tp), self._at - self._start, self._end - self._start)
+                lookup.progress.at(f"reading {name_of(tp)}", self._at - self._start, self._end - self._start)
                 records = [record for record in found.get(tp, ()) if record.offset < self._end]
                 if records:
                     return records

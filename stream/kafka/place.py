@@ -199,6 +199,7 @@ class ClusterPlace:
                 "runs: look at the history before you ask again"
             )
             raise KeyboardInterrupt(f"interrupted; {sent or maybe}") from None
+        self._progress.hide()
         if answer.held is not None:
             return Amended(answer.held, made=False)
         if answer.version is None or made is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import NamedTuple
 
 import anyio
@@ -99,8 +100,11 @@ async def answer_to(lookup: Lookup, sent: Sent, timeout: float) -> Answered:
     consumer.assign([tp])
     consumer.seek(tp, sent.since)
     made: Made | None = None
+    began = anyio.current_time()
     with anyio.move_on_after(timeout):
         while True:
+            waited = int(anyio.current_time() - began)
+            lookup.progress.at("waiting for a service to answer", waited, ceil(timeout))
             try:
                 found = await consumer.getmany(tp, timeout_ms=_POLL_MS)
             except KafkaError:  # the control is safe, and a broker that is away may come back in time

@@ -22,7 +22,7 @@ class Screen(io.StringIO):
 def test_nothing_where_nobody_looks(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "_QUIET_SECONDS", 0.0)
     shows = Watching(verbose=False)
-    shows.at("topic/3", 1, 10)
+    shows.at("reading topic/3", 1, 10)
     shows.hide()
     assert capsys.readouterr() == ("", "")
 
@@ -33,11 +33,11 @@ def test_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     with logs_as_before():
         shows = Watching(verbose=False)
-        shows.at("topic/3", 1, 10)
+        shows.at("reading topic/3", 1, 10)
         assert screen.getvalue() == ""  # what is quick shows nothing
         monkeypatch.setattr(watching, "_QUIET_SECONDS", 0.0)
         for _ in range(2):
-            shows.at("topic/3", 4, 10)
+            shows.at("reading topic/3", 4, 10)
             shows.hide()
             assert "reading topic/3" in screen.getvalue()
             assert "40%" in screen.getvalue()
