@@ -10,6 +10,7 @@ import anyio
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import (
     InvalidTopicError,
+    KafkaConnectionError,
     MessageSizeTooLargeError,
     RecordListTooLargeError,
     TopicAuthorizationFailedError,
@@ -60,13 +61,20 @@ async def producer(
     )
     try:
         with anyio.fail_after(start_seconds):
-            await made.start()
+            await _started(made)
         yield made
     finally:
         _hear(made)
         if not await stop(made, _STOP_SECONDS):
             with anyio.move_on_after(_STOP_SECONDS, shield=True):
                 await made.client.close()
+
+
+async def _started(made: AIOKafkaProducer) -> None:
+    try:
+        await made.start()
+    except AssertionError as error:  # aiokafka's own, while it knows no broker that it could ask
+        raise KafkaConnectionError(str(error)) from error
 
 
 def _hear(made: AIOKafkaProducer) -> None:
