@@ -118,3 +118,9 @@ async def history(bootstrap: str, data: Path, count: int) -> History:
 def aborted(data: Path, count: int) -> int:
     """How many transactions that had written a delta were aborted: those that a fault has hit in their midst."""
     return sum(read_partition(data, DELTAS, number).aborted for number in range(count))
+
+
+def lost_ends(log: Path) -> list[str]:
+    """What a broker says of transactions whose ends it left out for good, so that nothing after them is committed."""
+    lines = log.read_text(errors="replace").splitlines()
+    return [line for line in lines if "find leader endpoint for partitions" in line]

@@ -53,7 +53,9 @@ share = 1.0
 run = 1000000
 """
 
-BROKER = {"log.cleaner.backoff.ms": "1000"}
+# A broker that was frozen past its session fences itself, being its own controller, and then loses the ends of
+# transactions for good: Kafka takes partitions without a leader for deleted ones.
+BROKER = {"log.cleaner.backoff.ms": "1000", "broker.session.timeout.ms": "60000"}
 FOR_EVER_MS = str(2**63 - 1)
 # Traces may lie in the future; states are compacted all the time; updates never are, so that each can be looked at.
 MORE = {
@@ -225,6 +227,8 @@ class Rig:
             tasks.cancel_scope.cancel()
         if lags:
             self._fault(f"FAULT: not done after {_DONE_SECONDS:.0f} s, offsets left by partition: {lags}")
+            for line in dump.lost_ends(self._broker.log):
+                self._fault(f"Kafka itself has lost the end of a transaction: {line}")
         self._say("stopping the workers")
         for each in self._fleet.there:
             each.stop()
