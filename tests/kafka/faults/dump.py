@@ -21,7 +21,7 @@ from tests.kafka.faults.stored import Stored
 TRACES, UPDATES, DELTAS, STATE, REJECTS = (
     "agent-traces", "prompt-updates", "prompt-deltas", "prompt-state", "trace-rejects",
 )  # fmt: skip
-_READ_SECONDS = 120.0
+_READ_SECONDS = 60.0
 _ASK_AGAIN = 0.3
 
 
@@ -74,10 +74,10 @@ async def until_done(bootstrap: str, group: str, topic: str, count: int, seconds
     return lags
 
 
-async def read_committed(bootstrap: str, topic: str, count: int, take: Callable[[Stored], None]) -> None:
+async def read_committed(bootstrap: str, topic: str, count: int, take: Callable[[Stored], None]) -> list[str]:
     """Hand over all that is committed, in the order of each partition, up to the end just now.
 
-    :raises TimeoutError: when an open transaction holds it up for two minutes.
+    :return: which partitions could not be read to their end, for a transaction that nobody ends.
     """
     ends = await watermarks(bootstrap, partitions(topic, count))
     consumer = _consumer(bootstrap, "read_committed")
@@ -86,20 +86,22 @@ async def read_committed(bootstrap: str, topic: str, count: int, take: Callable[
         consumer.assign(list(ends))
         await consumer.seek_to_beginning()
         left = set(ends)
-        with anyio.fail_after(_READ_SECONDS):
+        with anyio.move_on_after(_READ_SECONDS):
             while left:
                 for records in (await consumer.getmany(timeout_ms=200)).values():
                     for each in records:
                         headers = tuple((name.encode(), content) for name, content in each.headers)
                         take(Stored(each.partition, each.offset, each.key, each.value, headers, each.timestamp))
                 left = {tp for tp in left if await consumer.position(tp) < ends[tp]}
+        return [f"{topic}/{tp.partition} cannot be read to its end" for tp in sorted(left)]
     finally:
         await stop(consumer)
 
 
-async def history(bootstrap: str, data: Path, count: int) -> History:
+async def history(bootstrap: str, data: Path, count: int, say: Callable[[str], None]) -> History:
     """All that is there.
 
+    :param say: told what cannot be read.
     :param data: the broker's data directory, which the topic of traces is read from: no reader of ours or of aiokafka
         then decides what was in it.
     """
@@ -108,10 +110,15 @@ async def history(bootstrap: str, data: Path, count: int) -> History:
     updates: list[Told] = []
     states: list[Stored] = []
     rejects: list[Stored] = []
-    await read_committed(bootstrap, DELTAS, count, lambda record: deltas.append(delta(record)))
-    await read_committed(bootstrap, UPDATES, count, lambda record: updates.append(told(record)))
-    await read_committed(bootstrap, STATE, count, states.append)
-    await read_committed(bootstrap, REJECTS, count, rejects.append)
+    takes: dict[str, Callable[[Stored], None]] = {
+        DELTAS: lambda record: deltas.append(delta(record)),
+        UPDATES: lambda record: updates.append(told(record)),
+        STATE: states.append,
+        REJECTS: rejects.append,
+    }
+    for topic, take in takes.items():
+        for unread in await read_committed(bootstrap, topic, count, take):
+            say(unread)
     return History(count, TRACES, traces, deltas, updates, rejects, newest(states))
 
 

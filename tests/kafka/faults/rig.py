@@ -259,7 +259,7 @@ class Rig:
     async def _judge(self) -> None:
         data, outcome = self._broker.folder / "data", self._outcome
         self._say("judging")
-        history = await dump.history(self._broker.bootstrap, data, PARTITIONS)
+        history = await dump.history(self._broker.bootstrap, data, PARTITIONS, self._fault)
         config = load(self._config)
         lineage = lineage_of(await cluster_id(config.kafka), GROUP, dump.TRACES)
         outcome.wrong += await findings(history, self._reader.sights, settings_of(config), lineage)
