@@ -108,6 +108,11 @@ def published(service: Service) -> bool:
     return service.member is not None and any(each.has_published for each in service.member.tenures.values())
 
 
+def reading(service: Service) -> bool:
+    """Whether it has a partition, taken over."""
+    return service.member is not None and any(each.accepting for each in service.member.tenures.values())
+
+
 def taken(service: Service, *but: int) -> int:
     """How many traces were taken and are not done, but for those of some partitions."""
     tenures = service.member.tenures if service.member else {}

@@ -79,7 +79,8 @@ async def test_one_failed_send_commits_nothing_of_the_transaction(kafka: str, un
     assert set(map(tuple, (await fates(config)).values())) == {("learned",)}
 
 
-async def test_nothing_is_committed_past_a_reject_that_cannot_be_written(kafka: str, unique: str) -> None:
+async def test_report_11_nothing_is_committed_past_a_reject_that_cannot_be_written(kafka: str, unique: str) -> None:
+    """Report 11: the reject queue's own produce fails, and the record is dropped (arroyo, in source)."""
     config = configured(kafka, unique)
     await made(config)
     with ending_by(CannotPublish, "will never take"):

@@ -66,7 +66,8 @@ async def test_goes_on_where_another_left(kafka: str, unique: str) -> None:
         assert mine == list(range(1, len(mine) + 1))
 
 
-async def test_windows_close_by_time(kafka: str, unique: str) -> None:
+async def test_report_08_windows_close_by_time(kafka: str, unique: str) -> None:
+    """Report 8: the last window of an idle stream never closes (quix-streams 790)."""
     config = configured(kafka, unique, learning={"max_wait": 1.0}, batch_size=100)
     await made(config)
     await send(config, [trace(number, PROMPT) for number in range(3)])
