@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from operators.state import Standing
+from operators.state import PromptState, Standing
 from operators.text import escape
 from operators.values import Bullet, Trace
 
@@ -50,10 +50,26 @@ def _named(ids: Sequence[str], known: Standing) -> list[Bullet]:
 
 def _standing_in(trace: Trace, bullets: Sequence[Bullet]) -> list[Bullet]:
     """Bullets whose id and content stand in the prompt text of the trace: its system and user steps."""
-    text = "\n".join(step.content for step in trace.steps if step.role in ("system", "user"))
-    if "[" not in text:
+    texts = [step.content for step in trace.steps if step.role == "system" or step.role == "user"]
+    if not texts or "[" not in (text := "\n".join(texts)):
         return []
     ids = set(_ID.findall(text))
     return [
         bullet for bullet in bullets if bullet.id in ids and (bullet.content in text or escape(bullet.content) in text)
     ]
+
+
+def seen_by(lineage: str, trace: Trace, state: PromptState) -> Sequence[Bullet]:
+    """The bullets a trace's agent had read, as far as the state tells: versions before its standings are not known."""
+    if trace.version is None:
+        return seen(trace, state.now, lineage, _no_bullets)
+
+    def bullets_of(version: int) -> Sequence[Bullet]:
+        standings = (*state.older, state.now)
+        return next((each.bullets for each in standings if each.version == version), ())
+
+    return seen(trace, state.now, lineage, bullets_of)
+
+
+def _no_bullets(version: int) -> Sequence[Bullet]:
+    return ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from aiokafka.structs import ConsumerRecord
 from msgspec.structs import replace
@@ -24,14 +23,24 @@ from stream.kafka.sift import NoTrace, trace_of
 from stream.kafka.tally import Tally
 
 DEFAULT_PROMPT = "default"
-_KNOWN_HOMES = 100_000
 
 
-class UnderWay(NamedTuple):
-    """A trace that was taken and has no version yet: its record, and its id's hash."""
+UnderWay = tuple[ConsumerRecord, bytes]
+"""A trace that was taken and has no version yet: its record, and its id's hash."""
 
-    record: ConsumerRecord
-    hash: bytes
+
+class Known:
+    """What is known of the traces of one prompt.
+
+    :param recent: its last trace ids.
+    """
+
+    __slots__ = ("recent", "under_way")
+
+    def __init__(self, recent: Recent) -> None:
+        self.recent = recent
+        self.under_way: dict[str, UnderWay] = {}
+        """Traces that were fed and have no version yet, by id."""
 
 
 class Intake:
@@ -58,12 +67,9 @@ class Intake:
         self._tally = tally
         self._partitioner = partitioner
         self._template = template
-        self._homes: dict[str, int] = {}
-        self._recent: dict[str, Recent] = {}
-        self.under_way: dict[tuple[str, str], UnderWay] = {}
-        """Traces that were fed and have no version yet, by prompt and id."""
+        self._known: dict[str, Known] = {}
         self.bytes = 0
-        """Of the records of those."""
+        """Of the records of traces under way."""
 
     async def take(self, records: Sequence[ConsumerRecord], learner: Learner) -> None:
         """Give each record its fate.
@@ -82,22 +88,24 @@ class Intake:
         for record in records:
             try:
                 trace = trace_of(record.value)
-                if trace is not None:
-                    trace = self._at_home(trace, record)
+                if trace is None:
+                    self._publisher.skip(record.offset)
+                    self._tally.skipped += 1
+                    continue
+                known = self._known.get(trace.prompt)
+                if known is None:
+                    trace, known = self._at_home(trace, record)
             except NoTrace as error:
                 self.reject(record, str(error))
                 continue
-            if trace is None:
-                self._publisher.skip(record.offset)
-                self._tally.skipped += 1
-                continue
-            key, hash = (trace.prompt, trace.id), hash_of(trace.id)
-            if key in self.under_way or not self.recent(trace.prompt).take(hash):
-                self._publisher.duplicate(record.offset, *key)
+            id = trace.id
+            hash = hash_of(id)
+            if id in known.under_way or not known.recent.take(hash):
+                self._publisher.duplicate(record.offset, trace.prompt, id)
                 self._tally.duplicates += 1
                 continue
-            self.under_way[key] = UnderWay(record, hash)
-            self.bytes += len(record.value)
+            known.under_way[id] = record, hash
+            self.bytes += record.serialized_value_size
             traces.append(trace)
             places.append(record.offset)
         self._tally.good(len(traces))
@@ -105,16 +113,16 @@ class Intake:
             await learner.feed(traces, places)
         await learner.passed(last)
 
-    def recent(self, prompt: str) -> Recent:
-        """The prompt's last trace ids."""
-        found = self._recent.get(prompt)
+    def known(self, prompt: str) -> Known:
+        """What is known of a prompt's traces."""
+        found = self._known.get(prompt)
         if found is None:
-            found = self._recent[prompt] = self._prompts.recent(prompt)
+            found = self._known[prompt] = Known(self._prompts.recent(prompt))
         return found
 
     def offset(self, trace: Trace) -> int:
         """Where a trace under way stood."""
-        return int(self.under_way[trace.prompt, trace.id].record.offset)
+        return int(self._known[trace.prompt].under_way[trace.id][0].offset)
 
     def reject(self, record: ConsumerRecord, reason: str) -> None:
         """Reject a record that is in no window.
@@ -143,27 +151,25 @@ class Intake:
 
     def done(self, prompt: str, ids: Sequence[str]) -> None:
         """Let go of traces whose version is committed."""
+        under_way = self._known[prompt].under_way
         for id in ids:
-            self.bytes -= len(self.under_way.pop((prompt, id)).record.value or b"")
+            self.bytes -= under_way.pop(id)[0].serialized_value_size
 
-    def _at_home(self, trace: Trace, record: ConsumerRecord) -> Trace:
+    def _at_home(self, trace: Trace, record: ConsumerRecord) -> tuple[Trace, Known]:
         """The trace under the prompt that it belongs to, if that is at home in this partition."""
         prompt = trace.prompt
         if not prompt:
             prompt = self._prompt_of(trace, record.key)
             trace = replace(trace, prompt=prompt)
-        at = self._homes.get(prompt)
-        if at is None:
-            if len(self._homes) > _KNOWN_HOMES:
-                self._homes.clear()
-            at = self._homes[prompt] = home(prompt.encode(), self._partitioner, self._ours.count)
-        if at != self._ours.partition:
-            self._tally.foreign += 1
-            raise NoTrace(
-                f"foreign: prompt {prompt!r} is at home in partition {at} ({self._partitioner}); "
-                "key traces by their prompt, with that partitioner"
-            )
-        return trace
+        if prompt not in self._known:
+            at = home(prompt.encode(), self._partitioner, self._ours.count)
+            if at != self._ours.partition:
+                self._tally.foreign += 1
+                raise NoTrace(
+                    f"foreign: prompt {prompt!r} is at home in partition {at} ({self._partitioner}); "
+                    "key traces by their prompt, with that partitioner"
+                )
+        return trace, self.known(prompt)
 
     def _prompt_of(self, trace: Trace, key: bytes | None) -> str:
         named = fill(self._template, trace.agent) if self._template else ""

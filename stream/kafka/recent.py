@@ -12,7 +12,7 @@ KEPT = 1_000
 
 def hash_of(id: str) -> bytes:
     """The eight bytes that stand for a trace id."""
-    return blake2b(id.encode("utf-8", "surrogatepass"), digest_size=HASH).digest()
+    return blake2b(id.encode(), digest_size=HASH).digest()
 
 
 class Recent:

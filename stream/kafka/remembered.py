@@ -20,24 +20,18 @@ class Reflections:
 
     def __init__(self, kept: int = KEPT) -> None:
         self._kept = kept
-        self._found: OrderedDict[Place, Reflection] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def get(self, place: Place) -> Reflection | None:
-        """The reflection of the record there, if it was finished."""
-        return self._found.get(place)
+        self.found: OrderedDict[Place, Reflection] = OrderedDict()
+        """Those that are kept."""
 
     def put(self, place: Place, reflection: Reflection) -> None:
         """Keep a finished reflection."""
-        self._found[place] = reflection
-        if len(self._found) > self._kept:
-            self._found.popitem(last=False)
+        self.found[place] = reflection
+        if len(self.found) > self._kept:
+            self.found.popitem(last=False)
 
     def drop(self, place: Place) -> None:
         """Forget one: its trace is done."""
-        self._found.pop(place, None)
+        self.found.pop(place, None)
 
 
 class Remembering:
@@ -51,6 +45,7 @@ class Remembering:
     def __init__(self, method: Method, reflections: Reflections, place: Callable[[Trace], Place]) -> None:
         self._method = method
         self._reflections = reflections
+        self._known = reflections.found
         self._place = place
         self.curate: Callable[[Sequence[Given], Sequence[Bullet]], Curation | Awaitable[Curation]] = method.curate
         self.reduce: Callable[[Sequence[Bullet], Sequence[Bullet]], Curation | Awaitable[Curation]] = method.reduce
@@ -67,8 +62,8 @@ class Remembering:
 
     def reflect(self, trace: Trace, seen: Sequence[Bullet]) -> Reflection | Awaitable[Reflection]:
         """The method's reflection, or the one that it made of the same record before."""
-        if self._reflections:
-            known = self._reflections.get(self._place(trace))
+        if self._known:
+            known = self._known.get(self._place(trace))
             if known is not None:
                 return known
         made = self._method.reflect(trace, seen)

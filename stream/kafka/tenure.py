@@ -9,31 +9,28 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import anyio
 import structlog
 from aiokafka.structs import ConsumerRecord
-from structlog.contextvars import bound_contextvars
 
 from operators.learner import Learner
-from operators.seen import seen
-from operators.state import PromptState
-from operators.values import Bullet, Trace
-from operators.version import Published
+from operators.seen import seen_by
 from stream.kafka.asking import Asking
 from stream.kafka.bounds import Load
 from stream.kafka.checks import Ours, Taken
-from stream.kafka.errors import PartitionHalted, RecordsLost
+from stream.kafka.errors import PartitionHalted
 from stream.kafka.intake import Intake
 from stream.kafka.layout import MAX_MESSAGE_BYTES
 from stream.kafka.ledger import SPAN, Ledger
-from stream.kafka.messages import Answer
-from stream.kafka.outgoing import version_messages
+from stream.kafka.loss import face_loss
 from stream.kafka.producing import producer, transactional_id
 from stream.kafka.prompts import Prompts
 from stream.kafka.publisher import Publisher
 from stream.kafka.remembered import Place, Remembering
 from stream.kafka.shared import Shared
+from stream.kafka.sink import Sink
 from stream.kafka.takeover import take_over
 
 log = structlog.get_logger()
@@ -92,7 +89,7 @@ class Tenure:
         with self._scope:
             async with producer(self._shared.connection, id, max_bytes=MAX_MESSAGE_BYTES) as made:
                 taken = await take_over(self._shared.reads, ours)
-                self._look_at_loss(taken)
+                face_loss(self._shared, ours, taken.lost)
                 if taken.sizes is not None:
                     self._shared.controller.go_on(taken.sizes)
                 ledger = Ledger(taken.position, ours.source)
@@ -117,12 +114,12 @@ class Tenure:
         shared, ours = self._shared, self.ours
         learner = Learner(
             Remembering(shared.method, shared.reflections, lambda trace: self._place(intake.offset(trace))),
-            self._sink,
+            Sink(shared, ours, publisher, intake).publish,
             sizes=shared.sizes,
             clock=shared.clock,
             settings=shared.settings,
             load=prompts.state,
-            seen=self._seen,
+            seen=partial(seen_by, ours.lineage),
             lineage=ours.lineage,
             calls=shared.calls,
             arrival=intake.offset,
@@ -255,60 +252,5 @@ class Tenure:
             await anyio.sleep(min(_TICK_SECONDS, max_wait / _TICKS_PER_WAIT))
             await learner.tick()
 
-    async def _sink(self, published: Published) -> None:
-        """Have a version committed, with what became of its traces."""
-        assert self._running is not None
-        _, publisher, _, intake = self._running
-        entry, tally = published.entry, self._shared.tally
-        prompt, control = entry.prompt, entry.audit.get("control")
-        recent = intake.recent(prompt)
-        under_way = [intake.under_way[prompt, id] for id, _ in entry.traces] if entry.kind == "window" else []
-        ids = recent.publish(b"".join(each.hash for each in under_way))
-        offsets = [each.record.offset for each in under_way]
-        messages = version_messages(
-            self.ours, published, offsets, recent=ids, overload=self._shared.controller.overload(prompt)
-        )
-        by_id = dict(zip((id for id, _ in entry.traces), under_way, strict=False))
-        messages += [intake.rejection(by_id[id].record, reason) for id, reason in entry.rejected]
-        if control is not None:
-            source = f"{self.ours.topics.controls}/{self.ours.partition}"
-            asked = entry.audit.get("asked", entry.kind)
-            answer = Answer(source=source, offset=control, asked=asked, prompt=prompt, version=entry.version)
-            messages.append(publisher.answer(answer))
-        with bound_contextvars(prompt=prompt, window=entry.window, version=entry.version):
-            await publisher.publish(messages, offsets, control)
-            log.info("version published", kind=entry.kind, batch_size=entry.batch_size, changed=entry.changed)
-        recent.stand(ids)
-        intake.done(prompt, [id for id, _ in entry.traces] if under_way else [])
-        if self._shared.reflections:
-            for offset in offsets:
-                self._shared.reflections.drop(self._place(offset))
-        tally.versions += 1
-        tally.learned += len(offsets) - len(entry.rejected)
-        tally.early += published.update.stats.get("closed_by") in ("bound", "span")
-        for id, reason in entry.rejected:
-            tally.bad(f"{self.ours.source} offset {by_id[id].record.offset}", reason)
-
-    def _seen(self, trace: Trace, state: PromptState) -> Sequence[Bullet]:
-        def bullets_of(version: int) -> Sequence[Bullet]:
-            standings = (*state.older, state.now)
-            return next((each.bullets for each in standings if each.version == version), ())
-
-        return seen(trace, state.now, self.ours.lineage, bullets_of)
-
     def _place(self, offset: int) -> Place:
         return self.ours.topics.traces, self.ours.partition, offset
-
-    def _look_at_loss(self, taken: Taken) -> None:
-        if not taken.lost:
-            return
-        count = sum(last + 1 - first for first, last in taken.lost)
-        shown = ", ".join(f"{first} to {last}" for first, last in taken.lost[:10])
-        told = (
-            f"{count:,} offsets of {self.ours.source} ({shown}) are gone from the topic, by retention or deletion, "
-            "before they were read"
-        )
-        if self._shared.config.service.on_loss == "stop":
-            raise RecordsLost(f'{told}; on_loss = "continue" under [service] in the configuration goes on without them')
-        self._shared.tally.lost += count
-        log.error(told)
