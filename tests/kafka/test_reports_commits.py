@@ -139,17 +139,28 @@ async def test_report_03_a_commit_that_races_a_revoke(
     assert await fates(config) == {place: ["learned"] for place in placed}
 
 
-async def test_report_04_what_is_finished_when_a_revoke_comes_is_not_done_again(kafka: str, unique: str) -> None:
+async def test_report_04_what_is_finished_when_a_revoke_comes_is_not_done_again(
+    kafka: str, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Report 4: work finished during a revoke is refused and done again elsewhere (posthog 80897)."""
     config = configured(kafka, unique)
     await made(config, 2)
     prompts = [at_home(0, 2), at_home(1, 2)]
     method, other = Stalling(set(), awaited=True), Stalling(set(), awaited=True)
+    as_it_is = Publisher._send
+
+    async def during_the_revoke(publisher: Publisher, messages: Any, offsets: Any) -> None:
+        if len(messages) > 1 and not other.calls:
+            await until(lambda: not reading(first))
+            await anyio.sleep(0.2)
+        await as_it_is(publisher, messages, offsets)
+
+    monkeypatch.setattr(Publisher, "_send", during_the_revoke)
     async with serving(config, method=method) as first:
         await until(lambda: published(first))
         placed = await send(config, [trace(number, prompts[number % 2]) for number in range(16)], partitions=2)
         # Of each partition five traces are in a window, three wait for two more; all are reflected on.
-        await until(lambda: method.ended.total() == 16)
+        await until(lambda: method.ended.total() == 16 and first.tally.versions == 0)
         async with serving(config, method=other) as second:
             await until(lambda: reading(second) and taken(first) == 3 and taken(second) == 3)
             placed += await send(config, [trace(100 + n, prompts[n % 2]) for n in range(4)], partitions=2)
