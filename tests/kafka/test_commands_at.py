@@ -309,6 +309,28 @@ class TestChanges:
             await until(lambda: service.tally.versions == 1)
         assert (await run("show", "p", "--at", at)).succeeded().text.endswith("] a lesson\n")
 
+    async def test_each_waits_for_its_own_answer(self, kafka: str, unique: str, tmp_path: Path) -> None:
+        config = configured(kafka, unique)
+        at = written(tmp_path, config)
+        await made(config)
+        ran: dict[int, Ran] = {}
+
+        async def merge(number: int) -> None:
+            book = f"- lesson {number}\n".encode()
+            ran[number] = await run("import", "-", "--prompt", "p", "--at", at, "--timeout", "90", stdin=book)
+
+        # One after the other, for a command's standard streams are the process's; the first gives up waiting.
+        assert (
+            await run("import", "-", "--prompt", "p", "--at", at, "--timeout", "0", stdin=b"- lesson 1\n")
+        ).code == 1
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(merge, 2)
+            while not ran and len(await read_all(config, config.topics.controls)) < 2:
+                pass
+            async with serving(config):
+                await until(lambda: ran, 90)
+        assert ran[2].succeeded().text == "p: version 2 has 2 bullets, 1 bullet of - merged in\n"
+
     async def test_a_control_that_is_declined(self, kafka: str, unique: str, tmp_path: Path) -> None:
         """The service has another partitioner, so it does not take the control for one of its prompts."""
         config = configured(kafka, unique)
@@ -455,7 +477,11 @@ class TestClustersThatCannotBeUsed:
         assert f"{config.topics.deltas}/0 does not hold all of versions 1 to 4 of 'p'" in error
         assert "versions of 'p' end at 0, not at 9" in (await run("history", "p", "--json", "--at", at)).failed(1)
 
-    async def test_a_prompt_that_was_deleted(self, kafka: str, unique: str, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("stretch", [1, 1_000])
+    async def test_a_prompt_that_was_deleted(
+        self, kafka: str, unique: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stretch: int
+    ) -> None:
+        monkeypatch.setattr(lookup, "_FIRST_STRETCH", stretch)
         config = configured(kafka, unique)
         at = written(tmp_path, config)
         await made(config)
