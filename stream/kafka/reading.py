@@ -56,18 +56,35 @@ async def read_through(
     left = {tp: end for tp, (start, end) in spans.items() if start < end}
     if not left:
         return
-    with anyio.fail_after(timeout):
-        async with reader(connection) as consumer:
-            consumer.assign(list(left))
-            for tp in left:
-                consumer.seek(tp, spans[tp][0])
-            while left:
-                for tp, records in (await consumer.getmany(timeout_ms=_POLL_MS, max_records=_RECORDS)).items():
-                    for record in records:
-                        if record.offset < spans[tp][1]:
-                            take(record)
-                for tp in list(left):
-                    # A position, not the last record's offset: markers and compacted records stand at ends too.
-                    if await consumer.position(tp) >= left[tp]:
-                        del left[tp]
-                        consumer.pause(tp)
+    try:
+        with anyio.fail_after(timeout):
+            await _read(connection, spans, left, take)
+    except TimeoutError:
+        held = ", ".join(f"{tp.topic}/{tp.partition}" for tp in sorted(left))
+        raise TimeoutError(
+            f"{held} could not be read to the end in {timeout:.0f} s. A transaction that is open there holds up its "
+            "readers; brokers end one within its timeout unless they have lost track of it, and such ones are named by "
+            "kafka-transactions.sh find-hanging, and ended by its abort"
+        ) from None
+
+
+async def _read(
+    connection: Mapping[str, Any],
+    spans: Mapping[TopicPartition, tuple[int, int]],
+    left: dict[TopicPartition, int],
+    take: Callable[[ConsumerRecord], None],
+) -> None:
+    async with reader(connection) as consumer:
+        consumer.assign(list(left))
+        for tp in left:
+            consumer.seek(tp, spans[tp][0])
+        while left:
+            for tp, records in (await consumer.getmany(timeout_ms=_POLL_MS, max_records=_RECORDS)).items():
+                for record in records:
+                    if record.offset < spans[tp][1]:
+                        take(record)
+            for tp in list(left):
+                # A position, not the last record's offset: markers and compacted records stand at ends too.
+                if await consumer.position(tp) >= left[tp]:
+                    del left[tp]
+                    consumer.pause(tp)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from hashlib import blake2b
 from typing import Any
@@ -154,12 +154,12 @@ class Service:
         connected: Mapping[str, Any] = connection(config.kafka)
         admin = AIOKafkaAdminClient(**connected)
         try:
-            await admin.start()
-            cluster = str((await admin.describe_cluster())["cluster_id"])
-            async with (
-                reader(connected, isolation_level="read_uncommitted") as meter,
-                reader(connected) as stable,
-            ):
+            async with AsyncExitStack() as stack:
+                with told(config.kafka):
+                    await admin.start()
+                    cluster = str((await admin.describe_cluster())["cluster_id"])
+                    meter = await stack.enter_async_context(reader(connected, isolation_level="read_uncommitted"))
+                    stable = await stack.enter_async_context(reader(connected))
                 reads = Reads(connected, admin, meter)
                 yield self._shared(connected, cluster, there[config.topics.traces].partitions, reads), stable
         finally:
