@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from functools import lru_cache
 from typing import get_args
 
 from msgspec import Struct
@@ -61,6 +62,8 @@ def check(given: Sequence[Given], curation: Curation, base: Standing) -> Checked
     finds, and is refused if there are none. Drops other than verified duplicates, beyond half of the group, count as
     uncited; so do drops for a reason that is not on the list.
     """
+    if not curation.drops and all(_only_adds(operation, len(given)) for operation in curation.operations):
+        return _added(given, curation.operations)
     status = [Status.UNCITED] * len(given)
     refused: list[Refused] = []
     covering: dict[int, list[str]] = {}
@@ -117,6 +120,40 @@ def check(given: Sequence[Given], curation: Curation, base: Standing) -> Checked
     if removed:
         delta = merge(delta, removal(base.playbook, sorted(removed), base.window))
     return Checked(delta, tuple(status), tuple(refused), drops, tuple(repeats.items()), failed)
+
+
+def _only_adds(operation: Operation, last: int) -> bool:
+    """Whether nothing about an operation is to be looked into: it adds a bullet and cites insights that were given."""
+    cites = operation.cites
+    return bool(
+        operation.type == "ADD"
+        and not operation.bullets
+        and cites
+        and min(cites) >= 1
+        and max(cites) <= last
+        and operation.content.strip()
+    )
+
+
+def _added(given: Sequence[Given], operations: Sequence[Operation]) -> Checked:
+    """What plain additions come to, as all of a union are, and most of a curator's."""
+    covered = [number for operation in operations for number in operation.cites]
+    status = [Status.UNCITED] * len(given)
+    for number in covered:
+        status[number - 1] = Status.COVERED
+    words = [_worded(operation.section, operation.content, operation.key) for operation in operations]
+    evidence = [
+        _evidence(text.bullet, given[number - 1])
+        for text, operation in zip(words, operations, strict=True)
+        for number in operation.cites
+    ]
+    return Checked(Delta(frozenset(words), frozenset(evidence)), tuple(status))
+
+
+@lru_cache(1 << 13)  # one lesson is met many times: in both copies of its insight, in window after window
+def _worded(section: str, content: str, key: str) -> Text:
+    content, section = content.strip(), one_line(section) or "OTHERS"
+    return Text(identity(section, content, key), False, content, section, key)
 
 
 def _said(operation: Operation, known: Mapping[str, Bullet]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -26,6 +27,8 @@ from operators.values import Bullet, Learned, Update, VersionKind
 from operators.view import recounted, removal, shown
 
 SNAPSHOT_EVERY = 50
+
+_BULLET = itemgetter(0)
 
 
 class Published(Struct, frozen=True):
@@ -241,9 +244,9 @@ def _publish(
 
 
 def _touched(delta: Delta) -> set[str]:
-    touched = {fact[0] for fact in delta.votes}
+    touched = set(map(_BULLET, delta.votes))
     for facts in (delta.evidence, delta.covered_evidence, delta.covered_votes):
-        touched.update(fact[0] for fact in facts)
+        touched.update(map(_BULLET, facts))
     return touched
 
 
