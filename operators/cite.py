@@ -33,14 +33,14 @@ class Status(IntEnum):
     COVERED = 3
 
 
-class Refused(Struct, frozen=True, omit_defaults=True):
+class Refused(Struct, frozen=True, omit_defaults=True, gc=False):
     """An operation that was not taken, and why."""
 
     operation: Operation
     why: str
 
 
-class Checked(Struct, frozen=True):
+class Checked(Struct, frozen=True, gc=False):
     """One group's answer as facts: the delta, the status of each insight given, and what the audit keeps.
 
     :param failed: (number, reason) of each drop of an insight given that does not hold.

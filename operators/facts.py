@@ -72,7 +72,7 @@ class PersonFact(NamedTuple):
     section: str = ""
 
 
-class Delta(Struct, frozen=True, omit_defaults=True):
+class Delta(Struct, frozen=True, omit_defaults=True, gc=False):
     """A set of facts about one playbook, by kind. Fields that start with ``covered`` are a removal's."""
 
     texts: frozenset[Text] = frozenset()

@@ -172,6 +172,7 @@ def _publish(
     bullets = None if kind == "rollback" else recounted(before, state.now.playbook, playbook, _touched(delta))
     ids: tuple[tuple[str, str], ...] = ()
     counter, text = state.counter, state.now.text
+    only_counts = bullets is not None
     if bullets is None:
         live = shown(playbook)
         out = evicted(live, settings.token_budget, {bullet.bullet for bullet in before})
@@ -186,7 +187,7 @@ def _publish(
         new = dict(ids)
         bullets = tuple(order(replace(b, id=new[b.bullet]) if b.bullet in new else b for b in live.values()))
         text = None
-    changed = _visible(bullets, settings) != _visible(before, settings)
+    changed = (settings.counters or not only_counts) and _visible(bullets, settings) != _visible(before, settings)
     if text is None or changed:
         text = render(bullets, counters=settings.counters)
     folds = kind == "window" and window % settings.fold_every == 0 and window > settings.max_staleness
