@@ -62,8 +62,9 @@ def check(given: Sequence[Given], curation: Curation, base: Standing) -> Checked
     finds, and is refused if there are none. Drops other than verified duplicates, beyond half of the group, count as
     uncited; so do drops for a reason that is not on the list.
     """
-    if not curation.drops and all(_only_adds(operation, len(given)) for operation in curation.operations):
-        return _added(given, curation.operations)
+    added = None if curation.drops else _added(given, curation.operations)
+    if added is not None:
+        return added
     status = [Status.UNCITED] * len(given)
     refused: list[Refused] = []
     covering: dict[int, list[str]] = {}
@@ -122,31 +123,26 @@ def check(given: Sequence[Given], curation: Curation, base: Standing) -> Checked
     return Checked(delta, tuple(status), tuple(refused), drops, tuple(repeats.items()), failed)
 
 
-def _only_adds(operation: Operation, last: int) -> bool:
-    """Whether nothing about an operation is to be looked into: it adds a bullet and cites insights that were given."""
-    cites = operation.cites
-    return bool(
-        operation.type == "ADD"
-        and not operation.bullets
-        and cites
-        and min(cites) >= 1
-        and max(cites) <= last
-        and operation.content.strip()
-    )
+def _added(given: Sequence[Given], operations: Sequence[Operation]) -> Checked | None:
+    """What plain additions come to, as all of a union are, and most of a curator's; None where one is not plain.
 
-
-def _added(given: Sequence[Given], operations: Sequence[Operation]) -> Checked:
-    """What plain additions come to, as all of a union are, and most of a curator's."""
-    covered = [number for operation in operations for number in operation.cites]
-    status = [Status.UNCITED] * len(given)
-    for number in covered:
-        status[number - 1] = Status.COVERED
-    words = [_worded(operation.section, operation.content, operation.key) for operation in operations]
-    evidence = [
-        _evidence(text.bullet, given[number - 1])
-        for text, operation in zip(words, operations, strict=True)
-        for number in operation.cites
-    ]
+    A plain addition names no bullet, and cites insights that were given and no other numbers.
+    """
+    status, last = [Status.UNCITED] * len(given), len(given)
+    words: list[Text] = []
+    evidence: list[Evidence] = []
+    for operation in operations:
+        cites = operation.cites
+        if operation.type != "ADD" or operation.bullets or not cites or min(cites) < 1 or max(cites) > last:
+            return None
+        text = _worded(operation.section, operation.content, operation.key)
+        if not text.content:
+            return None
+        words.append(text)
+        for number in cites:
+            status[number - 1] = Status.COVERED
+            one = given[number - 1]
+            evidence.append(Evidence(text.bullet, one.trace, one.insight.number, one.session))
     return Checked(Delta(frozenset(words), frozenset(evidence)), tuple(status))
 
 

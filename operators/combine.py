@@ -47,6 +47,11 @@ VOTE_TALLY = tuple(
 
 def apply(playbook: Playbook, delta: Delta) -> Playbook:
     """Join the facts of ``delta`` into ``playbook``; the very same object when it knew them all."""
+    return joined(playbook, delta)[0]
+
+
+def joined(playbook: Playbook, delta: Delta) -> tuple[Playbook, dict[str, Tally]]:
+    """Do as :func:`apply` does, and tell the tallies of the bullets whose open facts differ from before."""
     tallies: dict[str, Tally] = {}
     known = playbook.tallies.get
     evidence, votes, records = playbook.evidence, playbook.votes, playbook.records
@@ -70,14 +75,15 @@ def apply(playbook: Playbook, delta: Delta) -> Playbook:
                 tallies[bullet] = (traces, helpful + gained[0] - lost[0], harmful + gained[1] - lost[1])
     changed = _joined_records(records, delta)
     if evidence is playbook.evidence and votes is playbook.votes and not changed:
-        return playbook
-    return Playbook(
+        return playbook, tallies
+    new = Playbook(
         records.update(changed) if changed else records,
         evidence,
         votes,
         playbook.tallies.update(tallies) if tallies else playbook.tallies,
         playbook.ids,
     )
+    return new, tallies
 
 
 def _facets(seen: Iterable[Evidence], covered: Iterable[Evidence]) -> dict[Pair, Facets]:

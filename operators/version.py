@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import itemgetter
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -11,7 +10,7 @@ from msgspec.structs import replace
 from rpds import HashTrieMap
 
 from operators.caps import evicted, support
-from operators.combine import apply
+from operators.combine import apply, joined
 from operators.entry import Entry
 from operators.facts import EMPTY, Delta, merge
 from operators.fold import fold
@@ -27,8 +26,6 @@ from operators.values import Bullet, Learned, Update, VersionKind
 from operators.view import recounted, removal, shown
 
 SNAPSHOT_EVERY = 50
-
-_BULLET = itemgetter(0)
 
 
 class Published(Struct, frozen=True):
@@ -168,8 +165,8 @@ def _publish(
 ) -> Published:
     version = state.now.version + 1
     before = state.now.bullets if before is None else before
-    playbook = apply(state.now.playbook, delta)
-    bullets = None if kind == "rollback" else recounted(before, state.now.playbook, playbook, _touched(delta))
+    playbook, touched = joined(state.now.playbook, delta)
+    bullets = None if kind == "rollback" else recounted(before, state.now.playbook, playbook, touched)
     ids: tuple[tuple[str, str], ...] = ()
     counter, text = state.counter, state.now.text
     only_counts = bullets is not None
@@ -242,13 +239,6 @@ def _publish(
         stats=update.stats,
     )
     return Published(after, update, entry)
-
-
-def _touched(delta: Delta) -> set[str]:
-    touched = set(map(_BULLET, delta.votes))
-    for facts in (delta.evidence, delta.covered_evidence, delta.covered_votes):
-        touched.update(map(_BULLET, facts))
-    return touched
 
 
 def _visible(bullets: Sequence[Bullet], settings: Settings) -> list[tuple[object, ...]]:

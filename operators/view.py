@@ -101,7 +101,7 @@ def recounted(
         )
     found = []
     for each in bullets:
-        plus = more.pop(each.bullet, None)
+        plus = more.pop(each.bullet, None) if more else None
         if plus is None:
             found.append(each)
             continue
