@@ -15,6 +15,7 @@ from rpds import HashTrieMap
 
 from operators.chunks import flat
 from operators.combine import VOTE_TALLY
+from operators.layers import Layers
 from operators.playbook import (
     BLANK,
     HARMFUL,
@@ -226,5 +227,5 @@ def rebuilt(evidence: dict[Pair, Facets], votes: dict[Pair, int]) -> Playbook:
     return Playbook(
         evidence=(evidence,) if evidence else (),
         votes=(votes,) if votes else (),
-        tallies=HashTrieMap(tallies),
+        tallies=Layers(tallies),
     )
