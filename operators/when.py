@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from operators.values import Trace
@@ -14,7 +14,7 @@ def newest(traces: Iterable[Trace], before: str | None = None) -> str | None:
     Times without a zone are taken for UTC; what is no time at all is passed over.
     """
     latest: datetime | None = None
-    for text in {text for trace in traces for text in _times(trace)}:
+    for text in _times(traces):
         time = _parsed(text)
         if time is not None and (latest is None or time > latest):
             latest = time
@@ -23,14 +23,19 @@ def newest(traces: Iterable[Trace], before: str | None = None) -> str | None:
     return latest.isoformat(timespec="milliseconds" if latest.microsecond else "seconds").replace("+00:00", "Z")
 
 
-def _times(trace: Trace) -> Iterator[str]:
-    # A trace ends with its last step, so steps are looked at only where the log does not say when that was.
-    if trace.ended:
-        yield trace.ended
-    else:
-        yield from (text for step in trace.steps for text in (step.ended, step.started) if text)
-    if trace.started:
-        yield trace.started
+def _times(traces: Iterable[Trace]) -> set[str]:
+    times: set[str | None] = set()
+    add = times.add
+    for trace in traces:
+        # A trace ends with its last step, so steps are looked at only where the log does not say when that was.
+        if trace.ended:
+            add(trace.ended)
+        else:
+            for step in trace.steps:
+                add(step.ended)
+                add(step.started)
+        add(trace.started)
+    return {text for text in times if text}
 
 
 def _parsed(text: str) -> datetime | None:
