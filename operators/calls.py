@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 import anyio
 from msgspec import Struct
 
+from operators.values import Curation
+
 R = TypeVar("R")
 
 
@@ -86,7 +88,7 @@ class Calls:
 
     async def finish(self, results: list[R | Awaitable[R] | Failed]) -> list[R | Failed]:
         """Await those results of curators that are not there yet, all at once."""
-        waiting = [index for index, result in enumerate(results) if isawaitable(result)]
+        waiting = [index for index, result in enumerate(results) if is_late(result)]
         if len(waiting) == 1:
             results[waiting[0]] = await self.wait(results[waiting[0]], first=True)  # type: ignore[arg-type]
         elif waiting:
@@ -104,6 +106,11 @@ def _is_cancelled() -> bool:
     """Whether it is this task that is being cancelled, not just something that it awaited."""
     task = asyncio.current_task()
     return anyio.current_effective_deadline() == -math.inf or (task is not None and task.cancelling() > 0)
+
+
+def is_late(result: object) -> bool:
+    """Whether what a method's function gave must be awaited; a quick answer for what it usually gives."""
+    return not isinstance(result, Curation) and isawaitable(result)
 
 
 def attempt(function: Callable[..., R | Awaitable[R]], *arguments: Any) -> R | Awaitable[R] | Failed:

@@ -26,6 +26,8 @@ def support(delta: Delta, pending: Delta, playbook: Playbook, settings: Settings
 
     :return: the delta that may be applied, and what is pending from now on.
     """
+    if pending is EMPTY and all(is_alive(playbook, bullet) for bullet in {fact.bullet for fact in delta.evidence}):
+        return delta, EMPTY  # what is alive is never held back
     removed = _removed_by_people(playbook)
     if not removed and pending is EMPTY and settings.support_traces <= 1 and settings.support_sessions <= 1:
         return delta, EMPTY

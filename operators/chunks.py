@@ -23,11 +23,16 @@ def join(chunks: Chunks[K, V], news: dict[K, V], value: Callable[[V, V], V]) -> 
     :param value: joins two values of one key.
     :return: the joined chunks, the same object if all was known; and (key, before, after) of each value that changed.
     """
+    if are_new(chunks, news):
+        return push(chunks, news), [(key, None, after) for key, after in news.items()]
+    return _join_known(chunks, news, value)
+
+
+def are_new(chunks: Chunks[K, V], news: dict[K, V]) -> bool:
+    """Whether no key of ``news`` is known."""
     keys = news.keys()
-    for chunk in chunks:
-        if not keys.isdisjoint(chunk.keys()):  # a view on both sides, so that the shorter one is walked
-            return _join_known(chunks, news, value)
-    return _push(chunks, news), [(key, None, after) for key, after in news.items()]
+    # A view on both sides, so that the shorter one is walked.
+    return all(keys.isdisjoint(chunk.keys()) for chunk in chunks)
 
 
 def _join_known(chunks: Chunks[K, V], news: dict[K, V], value: Callable[[V, V], V]) -> tuple[Chunks[K, V], Moves[K, V]]:
@@ -39,10 +44,11 @@ def _join_known(chunks: Chunks[K, V], news: dict[K, V], value: Callable[[V, V], 
         if after != before:
             changed[key] = after
             moves.append((key, before, after))
-    return (_push(chunks, changed), moves) if changed else (chunks, moves)
+    return (push(chunks, changed), moves) if changed else (chunks, moves)
 
 
-def _push(chunks: Chunks[K, V], newest: dict[K, V]) -> Chunks[K, V]:
+def push(chunks: Chunks[K, V], newest: dict[K, V]) -> Chunks[K, V]:
+    """Put what ``newest`` (taken over by the result) says of its keys before all that is known of them."""
     while chunks and len(chunks[-1]) < 4 * len(newest):
         newest = {**chunks[-1], **newest}
         chunks = chunks[:-1]

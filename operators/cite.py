@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from functools import lru_cache
 from typing import get_args
 
 from msgspec import Struct
@@ -32,14 +33,14 @@ class Status(IntEnum):
     COVERED = 3
 
 
-class Refused(Struct, frozen=True, omit_defaults=True):
+class Refused(Struct, frozen=True, omit_defaults=True, gc=False):
     """An operation that was not taken, and why."""
 
     operation: Operation
     why: str
 
 
-class Checked(Struct, frozen=True):
+class Checked(Struct, frozen=True, gc=False):
     """One group's answer as facts: the delta, the status of each insight given, and what the audit keeps.
 
     :param failed: (number, reason) of each drop of an insight given that does not hold.
@@ -61,6 +62,9 @@ def check(given: Sequence[Given], curation: Curation, base: Standing) -> Checked
     finds, and is refused if there are none. Drops other than verified duplicates, beyond half of the group, count as
     uncited; so do drops for a reason that is not on the list.
     """
+    added = None if curation.drops else _added(given, curation.operations)
+    if added is not None:
+        return added
     status = [Status.UNCITED] * len(given)
     refused: list[Refused] = []
     covering: dict[int, list[str]] = {}
@@ -117,6 +121,35 @@ def check(given: Sequence[Given], curation: Curation, base: Standing) -> Checked
     if removed:
         delta = merge(delta, removal(base.playbook, sorted(removed), base.window))
     return Checked(delta, tuple(status), tuple(refused), drops, tuple(repeats.items()), failed)
+
+
+def _added(given: Sequence[Given], operations: Sequence[Operation]) -> Checked | None:
+    """What plain additions come to, as all of a union are, and most of a curator's; None where one is not plain.
+
+    A plain addition names no bullet, and cites insights that were given and no other numbers.
+    """
+    status, last = [Status.UNCITED] * len(given), len(given)
+    words: list[Text] = []
+    evidence: list[Evidence] = []
+    for operation in operations:
+        cites = operation.cites
+        if operation.type != "ADD" or operation.bullets or not cites or min(cites) < 1 or max(cites) > last:
+            return None
+        text = _worded(operation.section, operation.content, operation.key)
+        if not text.content:
+            return None
+        words.append(text)
+        for number in cites:
+            status[number - 1] = Status.COVERED
+            one = given[number - 1]
+            evidence.append(Evidence(text.bullet, one.trace, one.insight.number, one.session))
+    return Checked(Delta(frozenset(words), frozenset(evidence)), tuple(status))
+
+
+@lru_cache(1 << 13)  # one lesson is met many times: in both copies of its insight, in window after window
+def _worded(section: str, content: str, key: str) -> Text:
+    content, section = content.strip(), one_line(section) or "OTHERS"
+    return Text(identity(section, content, key), False, content, section, key)
 
 
 def _said(operation: Operation, known: Mapping[str, Bullet]) -> str:

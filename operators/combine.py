@@ -7,14 +7,15 @@ and of people's facts, a union of counts. One apply costs O(facts in the delta),
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from operator import or_
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from operator import itemgetter, or_
 from typing import TypeVar
 
 from msgspec.structs import replace
 from rpds import HashTrieMap
 
-from operators.chunks import join
+from operators.chunks import are_new, join, push
 from operators.facts import Count, Delta, Evidence, FoldCover, PersonFact, Supersession, Text, Vote
 from operators.playbook import (
     BLANK,
@@ -35,6 +36,8 @@ from operators.playbook import (
 
 F = TypeVar("F", Text, Count, Supersession, FoldCover, PersonFact)
 
+_BULLET, _PAIR = itemgetter(0), itemgetter(0, 1)
+
 # What a trace's vote bits add to (helpful, harmful): an uncovered harmful vote beats a helpful one.
 VOTE_TALLY = tuple(
     (0, 1) if bits & HARMFUL and not bits & COVERED_HARMFUL else (int(bits & (HELPFUL | COVERED_HELPFUL) == HELPFUL), 0)
@@ -44,36 +47,43 @@ VOTE_TALLY = tuple(
 
 def apply(playbook: Playbook, delta: Delta) -> Playbook:
     """Join the facts of ``delta`` into ``playbook``; the very same object when it knew them all."""
+    return joined(playbook, delta)[0]
+
+
+def joined(playbook: Playbook, delta: Delta) -> tuple[Playbook, dict[str, Tally]]:
+    """Do as :func:`apply` does, and tell the tallies of the bullets whose open facts differ from before."""
     tallies: dict[str, Tally] = {}
+    known = playbook.tallies.get
     evidence, votes, records = playbook.evidence, playbook.votes, playbook.records
     if delta.evidence or delta.covered_evidence:
         evidence, moves = join(evidence, _facets(delta.evidence, delta.covered_evidence), _join_facets)
         for (bullet, _), before, after in moves:
-            traces, helpful, harmful = tallies.get(bullet) or playbook.tallies.get(bullet) or NO_TALLY
+            traces, helpful, harmful = tallies.get(bullet) or known(bullet) or NO_TALLY
             tallies[bullet] = (traces + _is_open(after) - _is_open(before), helpful, harmful)
     if delta.votes or delta.covered_votes:
-        votes, cast = join(votes, _bits(delta.votes, delta.covered_votes), or_)
-        helpful_only: dict[str, int] = {}
-        for (bullet, _), was, now in cast:
-            if was is None and now == HELPFUL:  # nearly all are: summed up first, they cost half
-                helpful_only[bullet] = helpful_only.get(bullet, 0) + 1
-                continue
-            traces, helpful, harmful = tallies.get(bullet) or playbook.tallies.get(bullet) or NO_TALLY
-            gained, lost = VOTE_TALLY[now], VOTE_TALLY[was or 0]
-            tallies[bullet] = (traces, helpful + gained[0] - lost[0], harmful + gained[1] - lost[1])
-        for bullet, count in helpful_only.items():
-            traces, helpful, harmful = tallies.get(bullet) or playbook.tallies.get(bullet) or NO_TALLY
-            tallies[bullet] = (traces, helpful + count, harmful)
+        bits = _bits(delta.votes, delta.covered_votes)
+        if max(bits.values()) == HELPFUL and are_new(votes, bits):  # nearly always: then counting is all there is to do
+            votes = push(votes, bits)
+            for bullet, count in Counter(map(_BULLET, bits)).items():
+                traces, helpful, harmful = tallies.get(bullet) or known(bullet) or NO_TALLY
+                tallies[bullet] = (traces, helpful + count, harmful)
+        else:
+            votes, cast = join(votes, bits, or_)
+            for (bullet, _), was, now in cast:
+                traces, helpful, harmful = tallies.get(bullet) or known(bullet) or NO_TALLY
+                gained, lost = VOTE_TALLY[now], VOTE_TALLY[was or 0]
+                tallies[bullet] = (traces, helpful + gained[0] - lost[0], harmful + gained[1] - lost[1])
     changed = _joined_records(records, delta)
     if evidence is playbook.evidence and votes is playbook.votes and not changed:
-        return playbook
-    return Playbook(
+        return playbook, tallies
+    new = Playbook(
         records.update(changed) if changed else records,
         evidence,
         votes,
         playbook.tallies.update(tallies) if tallies else playbook.tallies,
         playbook.ids,
     )
+    return new, tallies
 
 
 def _facets(seen: Iterable[Evidence], covered: Iterable[Evidence]) -> dict[Pair, Facets]:
@@ -97,11 +107,14 @@ def _is_open(facets: Facets | None) -> bool:
     return facets is not None and any(facet[2] == SEEN for facet in facets)
 
 
-def _bits(votes: Iterable[Vote], covered: Iterable[Vote]) -> dict[Pair, int]:
-    bits: dict[Pair, int] = {}
-    for bullet, trace, harmful in votes:
-        pair = (bullet, trace)
-        bits[pair] = bits.get(pair, 0) | (HARMFUL if harmful else HELPFUL)
+def _bits(votes: Collection[Vote], covered: Collection[Vote]) -> dict[Pair, int]:
+    harmful_votes = [vote for vote in votes if vote[2]]
+    if harmful_votes:
+        bits = dict.fromkeys([(bullet, trace) for bullet, trace, harmful in votes if not harmful], HELPFUL)
+        for bullet, trace, _ in harmful_votes:
+            bits[bullet, trace] = bits.get((bullet, trace), 0) | HARMFUL
+    else:
+        bits = dict.fromkeys(map(_PAIR, votes), HELPFUL)
     for bullet, trace, harmful in covered:
         pair = (bullet, trace)
         bits[pair] = bits.get(pair, 0) | (COVERED_HARMFUL if harmful else COVERED_HELPFUL)
@@ -118,12 +131,14 @@ def _joined_records(records: HashTrieMap[str, Record], delta: Delta) -> dict[str
             if new is not old:
                 changed[fact[0]] = new
 
-    join_all(delta.texts, _with_text)
-    join_all(delta.counts, _with_count)
-    join_all(delta.covered_counts, _with_covered_count)
-    join_all(delta.supersessions, _with_supersession)
-    join_all(delta.covered_folds, _with_cover)
-    join_all(delta.people, _with_person)
+    if delta.texts:
+        join_all(delta.texts, _with_text)
+    if delta.counts or delta.supersessions or delta.covered_counts or delta.covered_folds or delta.people:
+        join_all(delta.counts, _with_count)
+        join_all(delta.covered_counts, _with_covered_count)
+        join_all(delta.supersessions, _with_supersession)
+        join_all(delta.covered_folds, _with_cover)
+        join_all(delta.people, _with_person)
     return changed
 
 

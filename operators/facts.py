@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
+
+F = TypeVar("F")
 
 PersonKind = Literal["edit", "pin", "unpin", "remove"]
 
@@ -70,7 +72,7 @@ class PersonFact(NamedTuple):
     section: str = ""
 
 
-class Delta(Struct, frozen=True, omit_defaults=True):
+class Delta(Struct, frozen=True, omit_defaults=True, gc=False):
     """A set of facts about one playbook, by kind. Fields that start with ``covered`` are a removal's."""
 
     texts: frozenset[Text] = frozenset()
@@ -91,6 +93,10 @@ class Delta(Struct, frozen=True, omit_defaults=True):
 EMPTY = Delta()
 """The identity of merge."""
 
+# Defaults are left out when a delta is written, and an empty set is one only as the very object: what a merge made has
+# always been written with all its kinds, so that it must not hold it.
+_NONE: frozenset[Any] = frozenset() | frozenset()
+
 
 def merge(left: Delta, right: Delta) -> Delta:
     """The union of two deltas: associative, commutative and idempotent, with :data:`EMPTY` as its identity."""
@@ -99,14 +105,21 @@ def merge(left: Delta, right: Delta) -> Delta:
     if right is EMPTY:
         return left
     return Delta(
-        left.texts | right.texts,
-        left.evidence | right.evidence,
-        left.votes | right.votes,
-        left.counts | right.counts,
-        left.supersessions | right.supersessions,
-        left.covered_evidence | right.covered_evidence,
-        left.covered_votes | right.covered_votes,
-        left.covered_counts | right.covered_counts,
-        left.covered_folds | right.covered_folds,
-        left.people | right.people,
+        _union(left.texts, right.texts),
+        _union(left.evidence, right.evidence),
+        _union(left.votes, right.votes),
+        _union(left.counts, right.counts),
+        _union(left.supersessions, right.supersessions),
+        _union(left.covered_evidence, right.covered_evidence),
+        _union(left.covered_votes, right.covered_votes),
+        _union(left.covered_counts, right.covered_counts),
+        _union(left.covered_folds, right.covered_folds),
+        _union(left.people, right.people),
     )
+
+
+def _union(one: frozenset[F], other: frozenset[F]) -> frozenset[F]:
+    # Python copies even where one side is empty, and one side often holds a whole window's facts.
+    if not other:
+        return one or _NONE
+    return one | other if one else other

@@ -15,6 +15,7 @@ from rpds import HashTrieMap
 
 from operators.chunks import flat
 from operators.combine import VOTE_TALLY
+from operators.layers import Layers
 from operators.playbook import (
     BLANK,
     HARMFUL,
@@ -46,29 +47,23 @@ def fold(
     :param carried: traces with an insight that is still carried; what else they taught stays open till that is settled.
     """
     evidence = dict(flat(playbook.evidence))
-    votes = dict(flat(playbook.votes))
+    votes = _later_votes(flat(playbook.votes), flat(anchor.votes))
+    left = rebuilt({}, votes).tallies
     folded = {bullet: kept for bullet, record in playbook.records.items() if (kept := open_folded(record)) is not None}
     taken: defaultdict[str, _Taken] = defaultdict(_Taken)
     for pair, old_facets in flat(anchor.evidence).items():
         if pair[1] not in carried:
             _take_evidence(pair, old_facets, evidence, taken)
-    for pair, old_bits in flat(anchor.votes).items():
-        _take_vote(pair, old_bits, votes, taken)
     records: dict[str, Record] = {}
     for bullet, record in playbook.records.items():
-        old = anchor.records.get(bullet) or BLANK
-        counts = record.counts & old.counts
         mine = taken[bullet]
-        for count in counts - record.covered_counts:
-            mine.helpful += count.helpful
-            mine.harmful += count.harmful
-        records[bullet] = replace(
-            record,
-            counts=record.counts - counts,
-            covered_counts=record.covered_counts - counts - (old.covered_counts - record.counts),
-            folded=mine.joined(folded.get(bullet), window),
-            cover=-1,
-        )
+        # There are many votes, so they are not counted one by one: what was taken is what was open and is no more.
+        _, helpful, harmful = playbook.tallies.get(bullet) or NO_TALLY
+        _, helpful_left, harmful_left = left.get(bullet) or NO_TALLY
+        mine.helpful, mine.harmful = helpful - helpful_left, harmful - harmful_left
+        if record.counts or record.covered_counts:
+            record = _take_counts(record, anchor.records.get(bullet) or BLANK, mine)
+        records[bullet] = replace(record, folded=mine.joined(folded.get(bullet), window), cover=-1)
     still_open = {pair[0] for pair in evidence} | {pair[0] for pair in votes}
     _drop_superseded(playbook, anchor, records, still_open, window - after)
     _forget_dead(anchor, records, evidence)
@@ -112,16 +107,24 @@ def _take_evidence(pair: Pair, old: Facets, evidence: dict[Pair, Facets], taken:
                 mine.sessions.add(session)
 
 
-def _take_vote(pair: Pair, old: int, votes: dict[Pair, int], taken: defaultdict[str, _Taken]) -> None:
-    """Take one trace's vote on one bullet, unless it has voted otherwise since."""
-    now = votes.get(pair)
-    if now is None or now & (HELPFUL | HARMFUL) & ~old:
-        return
-    del votes[pair]
-    helpful, harmful = VOTE_TALLY[now]
-    mine = taken[pair[0]]
-    mine.helpful += helpful
-    mine.harmful += harmful
+def _later_votes(votes: dict[Pair, int], old: dict[Pair, int]) -> dict[Pair, int]:
+    """The votes that stay open: those cast since, and those of traces that have voted otherwise since."""
+    before = old.get
+    return {
+        pair: bits for pair, bits in votes.items() if bits & (HELPFUL | HARMFUL) & ~before(pair, 0) or pair not in old
+    }
+
+
+def _take_counts(record: Record, old: Record, taken: _Taken) -> Record:
+    counts = record.counts & old.counts
+    for count in counts - record.covered_counts:
+        taken.helpful += count.helpful
+        taken.harmful += count.harmful
+    return replace(
+        record,
+        counts=record.counts - counts,
+        covered_counts=record.covered_counts - counts - (old.covered_counts - record.counts),
+    )
 
 
 def _drop_superseded(
@@ -224,5 +227,5 @@ def rebuilt(evidence: dict[Pair, Facets], votes: dict[Pair, int]) -> Playbook:
     return Playbook(
         evidence=(evidence,) if evidence else (),
         votes=(votes,) if votes else (),
-        tallies=HashTrieMap(tallies),
+        tallies=Layers(tallies),
     )

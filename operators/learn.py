@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
-from inspect import isawaitable
 from itertools import repeat
 from typing import Any
 
@@ -12,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from operators import shuffle
-from operators.calls import Calls, Failed, attempt
+from operators.calls import Calls, Failed, attempt, is_late
 from operators.cite import Checked, Status, check
 from operators.facts import EMPTY, Delta, Evidence, Text, Vote, merge
 from operators.identity import identity, normalise, one_line
@@ -69,7 +68,7 @@ class Asked(Struct, frozen=True):
     @property
     def is_answered(self) -> bool:
         """Whether no answer has to be awaited."""
-        return not any(map(isawaitable, self.answers))
+        return not any(map(is_late, self.answers))
 
 
 def ask(
@@ -158,11 +157,7 @@ def _grouped(
         for index, reflection in enumerate(reflections)
         if reflection.insights
     }
-    groups: list[list[Given]] = [[] for _ in dealt]
-    for group, members in zip(groups, dealt, strict=True):
-        for index in members:
-            if index in fresh:
-                group.extend(fresh[index])
+    groups = [[given for index in members if index in fresh for given in fresh[index]] for members in dealt]
     if carried and not groups:
         return [list(carried)]
     if carried:
@@ -176,7 +171,7 @@ def _worded(insights: Sequence[Insight]) -> Iterator[Insight]:
 
     Where a method gave one number twice, they are numbered anew: by its number an insight is known until it has a fate.
     """
-    if len({insight.number for insight in insights}) < len(insights):
+    if len(insights) > 1 and len({insight.number for insight in insights}) < len(insights):
         insights = [replace(insight, number=number) for number, insight in enumerate(insights, 1)]
     return (insight for insight in insights if normalise(insight.content))
 
@@ -220,7 +215,7 @@ def _fates(groups: Sequence[Sequence[Given]], checked: Sequence[Checked]) -> dic
     fates: dict[Key, Status] = {}
     for group, one in zip(groups, checked, strict=True):
         for given, status in zip(group, one.status, strict=True):
-            key = key_of(given)
+            key = (given.trace, given.insight.number)
             if status >= fates.get(key, Status.UNCITED):
                 fates[key] = status
     return fates
@@ -271,7 +266,7 @@ def _enter_raw(raw: Sequence[Given], base: Standing, delta: Delta) -> Delta:
 def _load(size: int, groups: Sequence[Sequence[Given]], fates: dict[Key, Status], raw: int) -> Load:
     if not fates:
         return Load(size, 0, 0, raw, 0)
-    first = {key_of(given) for group in groups for given in group if not given.missed}
+    first = {(given.trace, given.insight.number) for group in groups for given in group if not given.missed}
     good = sum(fates[key] >= Status.DUPLICATE for key in first)
     covered = sum(status is Status.COVERED for status in fates.values())
     return Load(size, len(first), good, raw, covered)
@@ -303,9 +298,9 @@ def _audit(
         audit["drops_that_do_not_hold"] = failed
     if drops:
         audit["drops"] = drops
-    refused = Counter(refusal.why for one in checked for refusal in one.refused)
+    refused = [refusal.why for one in checked for refusal in one.refused]
     if refused:
-        audit["refused"] = dict(sorted(refused.items()))
+        audit["refused"] = dict(sorted(Counter(refused).items()))
     if failures:
         audit["curator_fallbacks"] = failures
     if second.drops:

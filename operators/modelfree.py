@@ -105,7 +105,9 @@ def union(given: Sequence[Given]) -> Curation:
         groups.setdefault(identity(insight.section, insight.content, insight.key), []).append(number)
     operations = []
     for cites in groups.values():
-        shown = min((given[number - 1].insight for number in cites), key=lambda insight: insight.content)
+        shown = given[cites[0] - 1].insight
+        if len(cites) > 1:
+            shown = min([given[number - 1].insight for number in cites], key=lambda insight: insight.content)
         operations.append(Operation("ADD", tuple(cites), (), shown.section, shown.content, shown.key))
     return Curation(tuple(operations))
 

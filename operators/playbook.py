@@ -9,6 +9,7 @@ from rpds import HashTrieMap
 
 from operators.chunks import Chunks, flat
 from operators.facts import Count, PersonFact, Text
+from operators.layers import Layers
 
 HELPFUL, HARMFUL, COVERED_HELPFUL, COVERED_HARMFUL = 1, 2, 4, 8
 """A vote's bits: which facts are known of one trace's vote on one bullet. Joining them is OR, whatever their order."""
@@ -69,7 +70,7 @@ class Playbook(Struct, frozen=True):
     records: HashTrieMap[str, Record] = HashTrieMap()
     evidence: Chunks[Pair, Facets] = ()
     votes: Chunks[Pair, int] = ()
-    tallies: HashTrieMap[str, Tally] = HashTrieMap()
+    tallies: Layers[str, Tally] = Layers()
     ids: HashTrieMap[str, str] = HashTrieMap()
 
     def __eq__(self, other: Any) -> bool:

@@ -26,6 +26,8 @@ def settle_repeats(
     :param delta: what the groups learned.
     :return: evidence of verified duplicates for what covers their originals in other groups.
     """
+    if not any(one.drops for one in checked):
+        return EMPTY
     claimed: dict[Key, set[Key]] = {}
     verified: dict[Key, set[Key]] = {}
     refused: set[Key] = set()

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b, shake_128
+from itertools import count
 from math import isqrt
+from operator import mod
 from struct import unpack
 
 
@@ -89,6 +91,6 @@ def _permutation(words: Sequence[int]) -> list[int]:
     """A random order of 0 … len(words)-1."""
     order: list[int] = []
     put = order.insert
-    for item, word in enumerate(words):
-        put(word % (item + 1), item)
+    for item, place in enumerate(map(mod, words, count(1))):
+        put(place, item)
     return order

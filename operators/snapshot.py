@@ -52,15 +52,8 @@ class Snapshot(Struct, frozen=True, omit_defaults=True):
 
 def dump(state: PromptState) -> Snapshot:
     """The state as plain values."""
-    standings = []
-    for index, standing in enumerate((*state.older, state.now)):
-        if index and standing.step is not None:
-            step = standing.step
-            standings.append(
-                StandingSnapshot(standing.version, standing.window, None, step.delta, tuple(sorted(step.ids)))
-            )
-        else:
-            standings.append(StandingSnapshot(standing.version, standing.window, facts(standing.playbook)))
+    first, *others = (*state.older, state.now)
+    standings = [_in_full(first), *map(standing_snapshot, others)]
     return Snapshot(
         prompt=state.prompt,
         standings=tuple(standings),
@@ -70,6 +63,18 @@ def dump(state: PromptState) -> Snapshot:
         quarantined=state.quarantined,
         at=state.at,
     )
+
+
+def standing_snapshot(standing: Standing) -> StandingSnapshot:
+    """A standing that is not the oldest of its state: by its step, where there is one."""
+    step = standing.step
+    if step is None:
+        return _in_full(standing)
+    return StandingSnapshot(standing.version, standing.window, None, step.delta, tuple(sorted(step.ids)))
+
+
+def _in_full(standing: Standing) -> StandingSnapshot:
+    return StandingSnapshot(standing.version, standing.window, facts(standing.playbook))
 
 
 def load(snapshot: Snapshot) -> PromptState:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -78,6 +79,7 @@ def unescape(text: str) -> str:
     return _ESCAPED.sub(one, text) if "⏎" in text or "␛" in text else text
 
 
+@lru_cache(1 << 12)  # the same few ids are put in order for version after version
 def display_number(bullet_id: str) -> tuple[int, int, str]:
     """Sort key of the number that a display id ends in; ids without one come last. Numbers may have any length."""
     digits = bullet_id[len(bullet_id.rstrip("0123456789")) :]

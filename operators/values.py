@@ -78,7 +78,7 @@ class Trace(Struct, frozen=True, omit_defaults=True, gc=False):
     usage: dict[str, Any] = field(default_factory=dict)
 
 
-class Bullet(Struct, frozen=True):
+class Bullet(Struct, frozen=True, gc=False):
     """One lesson as it is shown.
 
     ``bullet`` is its identity, ``id`` its display id (``err-00001``; empty until published), ``key`` the canonical key
@@ -127,7 +127,7 @@ class Given(Struct, frozen=True, omit_defaults=True, gc=False):
     missed: int = 0
 
 
-class Operation(Struct, frozen=True, omit_defaults=True):
+class Operation(Struct, frozen=True, omit_defaults=True, gc=False):
     """One thing a curator does, citing by number what it covers.
 
     :param type: ADD a bullet, UPDATE one of ``bullets``, MERGE several of them, REMOVE them.
@@ -143,7 +143,7 @@ class Operation(Struct, frozen=True, omit_defaults=True):
     key: str = ""
 
 
-class Drop(Struct, frozen=True, omit_defaults=True):
+class Drop(Struct, frozen=True, omit_defaults=True, gc=False):
     """What a curator refuses: the numbers cited, the reason, and for a duplicate the number (``of``) it repeats."""
 
     cites: tuple[int, ...]
@@ -151,7 +151,7 @@ class Drop(Struct, frozen=True, omit_defaults=True):
     of: int | None = None
 
 
-class Curation(Struct, frozen=True, omit_defaults=True):
+class Curation(Struct, frozen=True, omit_defaults=True, gc=False):
     """A curator's whole answer; what it neither covers nor drops is carried."""
 
     operations: tuple[Operation, ...] = ()

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rpds import HashTrieMap
 
 from operators.caps import evicted, support
-from operators.combine import apply
+from operators.combine import apply, joined
 from operators.entry import Entry
 from operators.facts import EMPTY, Delta, merge
 from operators.fold import fold
@@ -165,10 +165,11 @@ def _publish(
 ) -> Published:
     version = state.now.version + 1
     before = state.now.bullets if before is None else before
-    playbook = apply(state.now.playbook, delta)
-    bullets = None if kind == "rollback" else recounted(before, state.now.playbook, playbook, _touched(delta))
+    playbook, touched = joined(state.now.playbook, delta)
+    bullets = None if kind == "rollback" else recounted(before, state.now.playbook, playbook, touched)
     ids: tuple[tuple[str, str], ...] = ()
     counter, text = state.counter, state.now.text
+    only_counts = bullets is not None
     if bullets is None:
         live = shown(playbook)
         out = evicted(live, settings.token_budget, {bullet.bullet for bullet in before})
@@ -183,7 +184,7 @@ def _publish(
         new = dict(ids)
         bullets = tuple(order(replace(b, id=new[b.bullet]) if b.bullet in new else b for b in live.values()))
         text = None
-    changed = _visible(bullets, settings) != _visible(before, settings)
+    changed = (settings.counters or not only_counts) and _visible(bullets, settings) != _visible(before, settings)
     if text is None or changed:
         text = render(bullets, counters=settings.counters)
     folds = kind == "window" and window % settings.fold_every == 0 and window > settings.max_staleness
@@ -239,13 +240,6 @@ def _publish(
         stats=update.stats,
     )
     return Published(after, update, entry)
-
-
-def _touched(delta: Delta) -> set[str]:
-    touched = {fact[0] for fact in delta.votes}
-    for facts in (delta.evidence, delta.covered_evidence, delta.covered_votes):
-        touched.update(fact[0] for fact in facts)
-    return touched
 
 
 def _visible(bullets: Sequence[Bullet], settings: Settings) -> list[tuple[object, ...]]:

@@ -84,6 +84,7 @@ def recounted(
     """
     if new.records is not old.records:
         return None
+    showing = {each.bullet for each in bullets}  # the chain of what shows ends in itself
     more: dict[str, tuple[int, int, int]] = {}
     for bullet in touched:
         before, after = old.tallies.get(bullet) or NO_TALLY, new.tallies.get(bullet) or NO_TALLY
@@ -91,7 +92,7 @@ def recounted(
             continue
         if after[0] < before[0]:
             return None
-        end = root(new, bullet)
+        end = bullet if bullet in showing else root(new, bullet)
         sums = more.get(end, NO_TALLY)
         more[end] = (
             sums[0] + after[0] - before[0],
@@ -100,7 +101,7 @@ def recounted(
         )
     found = []
     for each in bullets:
-        plus = more.pop(each.bullet, None)
+        plus = more.pop(each.bullet, None) if more else None
         if plus is None:
             found.append(each)
             continue

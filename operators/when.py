@@ -24,20 +24,18 @@ def newest(traces: Iterable[Trace], before: str | None = None) -> str | None:
 
 
 def _times(traces: Iterable[Trace]) -> set[str]:
-    found = set()
+    times: set[str | None] = set()
+    add = times.add
     for trace in traces:
         # A trace ends with its last step, so steps are looked at only where the log does not say when that was.
         if trace.ended:
-            found.add(trace.ended)
+            add(trace.ended)
         else:
             for step in trace.steps:
-                if step.ended:
-                    found.add(step.ended)
-                if step.started:
-                    found.add(step.started)
-        if trace.started:
-            found.add(trace.started)
-    return found
+                add(step.ended)
+                add(step.started)
+        add(trace.started)
+    return {text for text in times if text}
 
 
 def parsed(text: str | None) -> datetime | None:
