@@ -191,9 +191,8 @@ class Learner:
             await self._next()  # and once more: stragglers may have opened windows
         if end:
             async with anyio.create_task_group() as tasks:
-                for lane in list(self._lanes.values()):
-                    if lane.state.carried:
-                        tasks.start_soon(self._enter_carried, lane)
+                for lane in [each for each in self._lanes.values() if each.state.carried]:
+                    tasks.start_soon(self._enter_carried, lane)
 
     async def amend(self, prompt: str, make: Callable[[PromptState], Published]) -> Published:
         """Publish a version that no window made (a rollback, an import, an edit) between two windows."""
@@ -266,8 +265,7 @@ class Learner:
 
     async def _next(self) -> None:
         """Wait until a window is done."""
-        if self._progress is None:
-            self._progress = anyio.Event()
+        self._progress = self._progress or anyio.Event()
         await self._progress.wait()
 
     async def _aggregate(self, lane: Lane, window: Window, asked: Asked | None) -> None:
@@ -326,8 +324,7 @@ class Learner:
         if lane.running or not state.carried:
             return
         lane.opened = number = max(lane.opened, state.now.window) + 1
-        window = self._windows.get(state.prompt)
-        if window is not None:  # nothing was learned from it yet, so it can be the one after
+        if (window := self._windows.get(state.prompt)) is not None:  # nothing learned from it yet: it is the one after
             window.number, number = number, number - 1
         learning = enter_all(number, state.carried, state.now)
         await self._publish(lane, publish_window(state, number, learning, state.now, settings, lineage=self._lineage))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
+from msgspec import Raw
 from msgspec.structs import replace
 
 from operators.overload import Overload
-from operators.snapshot import dump
 from operators.version import Published
 from operators.wire import encode
 from stream.kafka.checks import Ours
@@ -31,18 +31,20 @@ def version_messages(
     published: Published,
     offsets: Sequence[int],
     *,
+    state: Raw,
     recent: bytes,
     overload: Overload | None,
 ) -> list[Message]:
     """A version as its update, its delta and its state.
 
     :param offsets: of the traces of its entry, one each in their order.
+    :param state: the JSON of its state's snapshot.
     :param recent: hashes of the prompt's last trace ids, those of this version included.
     """
     made = made_of(published.entry, ours.source, offsets)
     update = replace(published.update, learned=learned_of(made))
     record = PromptRecord(
-        snapshot=dump(published.state),
+        snapshot=cast(Any, state),  # encoded as it stands
         recent=pack(recent),
         overload=overload,
         partitions=ours.count,

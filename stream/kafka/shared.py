@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from operators.calls import Calls
@@ -16,6 +16,7 @@ from stream.kafka.checks import Ours
 from stream.kafka.remembered import Reflections
 from stream.kafka.takeover import Reads
 from stream.kafka.tally import Tally
+from stream.kafka.writers import Writers
 
 
 @dataclass(slots=True)
@@ -27,6 +28,7 @@ class Shared:
     :param sizes: who decides how large windows are; ``controller`` is asked for them unless they are fixed.
     :param reflections: finished ones that may be asked for again.
     :param clock: seconds, monotonic.
+    :param writers: of prompts' states.
     """
 
     config: Config
@@ -43,6 +45,7 @@ class Shared:
     reflections: Reflections
     tally: Tally
     clock: Callable[[], float]
+    writers: Writers = field(default_factory=Writers)
 
     def ours(self, partition: int) -> Ours:
         """A partition of ours, and what is expected of it."""

@@ -36,7 +36,12 @@ class Sink:
         recent = known.recent.publish(b"".join([hash for _, hash in under_way]))
         offsets = [record.offset for record, _ in under_way]
         messages = version_messages(
-            ours, published, offsets, recent=recent, overload=self._shared.controller.overload(entry.prompt)
+            ours,
+            published,
+            offsets,
+            state=self._shared.writers.snapshot(published.state),
+            recent=recent,
+            overload=self._shared.controller.overload(entry.prompt),
         )
         rejected = [(known.under_way[id][0], reason) for id, reason in entry.rejected]
         messages += [intake.rejection(record, reason) for record, reason in rejected]
