@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from inspect import isawaitable
 from typing import Any, TypeVar
 
@@ -41,7 +41,7 @@ class Calls:
         try:
             await self._acquire(self._first if first else self._then)
         except BaseException:
-            if isinstance(awaitable, Coroutine):
+            if hasattr(awaitable, "close"):  # as coroutines have, and what stands for one
                 awaitable.close()  # else Python warns that nobody awaited it
             raise
         try:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from functools import partial
+from typing import Any
 
 from operators.method import Method
 from operators.values import Bullet, Curation, Given, Reflection, Trace
@@ -67,10 +69,25 @@ class Remembering:
             if known is not None:
                 return known
         made = self._method.reflect(trace, seen)
-        return made if isinstance(made, Reflection) else self._kept(trace, made)
-
-    async def _kept(self, trace: Trace, made: Awaitable[Reflection]) -> Reflection:
+        if isinstance(made, Reflection):
+            return made
         place = self._place(trace)  # now, for later it may have its version already
-        reflection = await made
-        self._reflections.put(place, reflection)
+        return _Kept(made, partial(self._reflections.put, place))
+
+
+class _Kept:
+    """A reflection to come that is kept once it is there."""
+
+    def __init__(self, made: Awaitable[Reflection], keep: Callable[[Reflection], None]) -> None:
+        self._made = made
+        self._keep = keep
+
+    def __await__(self) -> Generator[Any, Any, Reflection]:
+        reflection = yield from self._made.__await__()
+        self._keep(reflection)
         return reflection
+
+    def close(self) -> None:
+        """Drop it before it was awaited: a service that lets go has thousands that wait for their turn."""
+        if hasattr(self._made, "close"):
+            self._made.close()

@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
-from aiokafka.errors import KafkaTimeoutError
+from aiokafka.errors import KafkaTimeoutError, ProducerFenced
 
 from stream.config import Config
 from stream.kafka import member, metadata
@@ -98,9 +98,9 @@ async def test_report_02_a_partition_that_comes_back_is_tracked_anew(kafka: str,
     assert await fates(config) == {place: ["learned"] for place in placed}
 
 
-@pytest.mark.parametrize("seconds", [1.0, 8.0])
+@pytest.mark.parametrize(("seconds", "fails"), [(1.0, False), (8.0, False), (1.0, True)])
 async def test_report_03_a_commit_that_races_a_revoke(
-    kafka: str, unique: str, monkeypatch: pytest.MonkeyPatch, seconds: float
+    kafka: str, unique: str, monkeypatch: pytest.MonkeyPatch, seconds: float, fails: bool
 ) -> None:
     """Report 3: a commit races a revoke: crash (faust-streaming 94), or nothing is consumed again (faststream 1414)."""
     config = configured(kafka, unique)
@@ -119,6 +119,8 @@ async def test_report_03_a_commit_that_races_a_revoke(
 
             async def late(*arguments: Any) -> None:
                 await anyio.sleep(seconds)
+                if fails:
+                    raise ProducerFenced
                 await send_offsets(*arguments)
 
             publisher._producer.send_offsets_to_transaction = late
