@@ -10,13 +10,21 @@ import os
 import platform
 import statistics
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+import anyio
 from rich.progress import Progress
 
+from stream.kafka.broker import Missing
 from tests.bench import engine, memory, overload, plots
+from tests.bench.kafka import run
+from tests.bench.kafka.report import section
 
 HERE = Path(__file__).parent
+RESULTS = HERE / "RESULTS.md"
+KAFKA = "## Kafka\n"
+"""The heading that the second part of the page begins with."""
 
 # Combee's Formula runs with GEPA: batch size and seconds (arXiv 2604.04247).
 COMBEE_FORMULA = ((5, 2977.0), (10, 1891.0), (25, 844.0), (50, 508.0), (100, 359.0))
@@ -26,8 +34,26 @@ def main() -> None:
     """Measure what was asked for."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the traces; RESULTS.md is not written")
+    parser.add_argument(
+        "--only", choices=("learning", "kafka"), help="one part; the other stays as it is in RESULTS.md"
+    )
     options = parser.parse_args()
-    scale = 10 if options.quick else 1
+    was = RESULTS.read_text()
+    head, heading, tail = was.partition(KAFKA)
+    parts = {"learning": head, "kafka": heading + tail}
+    if options.only != "kafka":
+        parts["learning"] = learning(quick=options.quick)
+    if options.only != "learning":
+        parts["kafka"] = on_kafka(quick=options.quick)
+    text = "\n".join(part.strip("\n") + "\n" for part in parts.values() if part)
+    print(text)
+    if not options.quick:
+        RESULTS.write_text(text)
+
+
+def learning(*, quick: bool) -> str:
+    """Measure what needs no broker, and draw the plots."""
+    scale = 10 if quick else 1
     with Progress() as progress:
         task = progress.add_task("engine", total=4)
         count = 200_000 // scale
@@ -40,13 +66,22 @@ def main() -> None:
         progress.update(task, advance=1, description="context overload")
         results = overload.run(traces=3_000 // scale)
         progress.update(task, advance=1)
-    text = report(engines, alone, costs, memories, results)
-    print(text)
-    if not options.quick:
+    if not quick:
         plots.overload(results, HERE / "overload.png")
         plots.apply_costs(costs, HERE / "apply.png")
         plots.controller(COMBEE_FORMULA, HERE / "controller.png")
-        (HERE / "RESULTS.md").write_text(text)
+    return report(engines, alone, costs, memories, results)
+
+
+def on_kafka(*, quick: bool) -> str:
+    """Measure the service on a broker; where there can be none, say why."""
+    with Progress() as progress:
+        task = progress.add_task("Kafka", total=None)
+        try:
+            results = anyio.run(partial(run.measure, lambda what: progress.update(task, description=what), quick=quick))
+        except Missing as error:
+            return f"{KAFKA}\nNot measured: {error}.\n"
+    return section(results)
 
 
 def report(

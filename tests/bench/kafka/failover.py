@@ -61,7 +61,7 @@ async def _once(bench: Bench, name: str, *, standby: bool) -> float:
         new = await high_watermark(bench.bootstrap, config.topics.updates)
         sight = await reader.first_from(new)
         tasks.cancel_scope.cancel()
-        return sight.time - began
+    return sight.time - began
 
 
 def _last_taken_over(worker: Worker) -> str:

@@ -14,6 +14,7 @@ from stream.kafka.homes import home
 
 PROMPTS, WINDOW = 100, 50
 _WORDS = ("the", "agent", "called", "a", "tool", "with", "an", "amount", "that", "was", "refused", "then", "unit")
+_STEPS = b'{"role":"user","content":"%b"},{"role":"assistant","content":"%b"}]}'
 _TEXT = 1 << 20
 _TICK_SECONDS = 0.01
 
@@ -63,13 +64,10 @@ def _traces(order: Iterable[int], size: int, seed: int) -> Iterator[Sendable]:
     names = [f"prompt-{number}" for number in range(PROMPTS)]
     for number, prompt in enumerate(order):
         head = b'{"id":"trace-%d","prompt":"prompt-%d","session":"s-%d","steps":[' % (number, prompt, number % 997)
-        rest = size - len(head) - 75
+        rest = size - len(head) - len(_STEPS % (b"", b""))
         at, half = random.randrange(len(text) - size), rest // 2
         user, said = text[at : at + half], text[at + half : at + rest]
-        yield Sendable(
-            names[prompt],
-            b'%b{"role":"user","content":"%b"},{"role":"assistant","content":"%b"}]}' % (head, user, said),
-        )
+        yield Sendable(names[prompt], head + _STEPS % (user, said))
 
 
 async def produce(bootstrap: str, topic: str, partitions: int, records: Iterable[Sendable]) -> None:
