@@ -52,7 +52,7 @@ def section(results: Results) -> str:
         f"100 prompts, mixed, windows of 50, {_partitions(results.partitions)}, zstd. *Raw loop*: aiokafka's consumer,",
         "a typed msgspec decode, windows by prompt, one summary a window published, every send awaited before the",
         "offsets are committed; transactional with `retry_backoff_ms` 5. It learns nothing, keeps no state, and loses",
-        "its open windows in a crash. *tracecomb*: the whole service in one process with the zero-cost reflector of the",
+        "its open windows in a crash. *tracecomb*: the whole service in one process, the zero-cost reflector of the",
         "engine's benchmark; each window makes a version, a delta and a state. CPU is the process's own; medians, by",
         "turns on the same topic. *Of raw* is the share of the raw transactional loop's rate.",
         "",
