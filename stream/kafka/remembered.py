@@ -78,6 +78,8 @@ class Remembering:
 class _Kept:
     """A reflection to come that is kept once it is there."""
 
+    __slots__ = ("_keep", "_made")
+
     def __init__(self, made: Awaitable[Reflection], keep: Callable[[Reflection], None]) -> None:
         self._made = made
         self._keep = keep

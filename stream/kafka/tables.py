@@ -80,7 +80,8 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     :param seed: of the shuffle.
     :param in_flight: reflections under way at once, of all prompts together.
     :param straggler_deadline: seconds that a closed window waits for its reflections.
-    :param traces: traces that may be taken and not done, and ``bytes`` of them; reading pauses there.
+    :param traces: traces that may be taken and not done, and ``bytes`` of them; reading pauses there. Each that waits
+        for its reflection takes some 10 kB, so the default keeps a worker below 300 MB.
     :param drain: seconds that a stop may take to publish what is ready.
     :param on_loss: what to do when records expired before they were read.
     """
@@ -96,7 +97,7 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1, description="a whole number from 0")] = 0
     in_flight: Annotated[int, Meta(ge=1, le=100_000, description="a whole number from 1 to 100,000")] = 64
     straggler_deadline: Annotated[float, Meta(gt=0, le=604_800, description="seconds, over 0, at most a week")] = 120.0
-    traces: Annotated[int, Meta(ge=1, le=10_000_000, description="a whole number from 1 to 10,000,000")] = 50_000
+    traces: Annotated[int, Meta(ge=1, le=10_000_000, description="a whole number from 1 to 10,000,000")] = 25_000
     bytes: Annotated[int, Meta(ge=1 << 20, le=1 << 40, description="a whole number of bytes, 1 MiB or more")] = 64 << 20
     drain: Annotated[float, Meta(gt=0, le=3_600, description="seconds, over 0, at most 3,600")] = 20.0
     on_loss: Annotated[Literal["stop", "continue"], Meta(description='"stop" or "continue"')] = "stop"

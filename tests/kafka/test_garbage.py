@@ -35,9 +35,9 @@ def test_collections_come_less_often_and_leave_out_what_stood_before() -> None:
 def test_a_cycle_is_still_found() -> None:
     collect_seldom()
     lost = weakref.ref(_Node())
-    kept = []
+    kept: list[list[int]] = []
     for _ in range(10 * gc.get_threshold()[0]):
         if lost() is None:
             break
-        kept.append([])  # type: ignore[var-annotated]
+        kept.append([])
     assert lost() is None
