@@ -11,6 +11,9 @@ from tests.bench.kafka.measured import Measured
 RAW, RAW_TRANSACTIONAL, OURS = "raw loop, at least once", "raw loop, transactional", "tracecomb, exactly once"
 Rates = dict[str, list[Measured]]
 
+BYTES = 256 << 20
+"""What may be under way: open windows of 50 traces of 10 kB for 100 prompts do not fit into half of the default."""
+
 
 async def run(bench: Bench, count: int, size: int, rounds: int, partitions: int, told: Callable[[str], None]) -> Rates:
     """Measure each system ``rounds`` times.
@@ -27,7 +30,7 @@ async def run(bench: Bench, count: int, size: int, rounds: int, partitions: int,
         for system in found:
             told(f"{system}, {size:,} bytes")
             name = f"{base}-{number}-{list(found).index(system)}"
-            config, file = await bench.configured(name, traces, partitions)
+            config, file = await bench.configured(name, traces, partitions, bytes=BYTES)
             if system == OURS:
                 measured = await bench.measured(name, "worker", str(file), "--count", str(count))
             else:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from tests.bench.kafka.failover import RATE, Failover
 from tests.bench.kafka.latency import Latency
 from tests.bench.kafka.measured import Measured
-from tests.bench.kafka.rates import OURS, RAW_TRANSACTIONAL, Rates
+from tests.bench.kafka.rates import BYTES, OURS, RAW_TRANSACTIONAL, Rates
 from tests.bench.kafka.waiting import SIZE, Waiting
 
 GOAL = 0.6
@@ -54,7 +54,8 @@ def section(results: Results) -> str:
         "offsets are committed; transactional with `retry_backoff_ms` 5. It learns nothing, keeps no state, and loses",
         "its open windows in a crash. *tracecomb*: the whole service in one process, the zero-cost reflector of the",
         "engine's benchmark; each window makes a version, a delta and a state. CPU is the process's own; medians, by",
-        "turns on the same topic. *Of raw* is the share of the raw transactional loop's rate.",
+        f"turns on the same topic. `bytes` is {BYTES >> 20} MiB, for windows of 10 kB traces would close early at half of",
+        "the default. *Of raw* is the share of the raw transactional loop's rate.",
         "",
         "| trace | system | traces a second (min to max) | of raw | CPU, µs a trace | peak, MB |",
         "|---|---|---|---|---|---|",
@@ -74,9 +75,8 @@ def section(results: Results) -> str:
         f"| the same, the second half of {waiting.samples[-1][0]:.0f} s | {min(middle):.0f} to {max(middle):.0f} MB |",
         f"| the same, peak | {waiting.peak:.0f} MB |",
         "",
-        f"Both kills are at {RATE:,.0f} traces a second. A worker that is killed stays a member until its session ends "
-        "(10 s, `session_timeout`),",
-        "and nobody can have its partitions before.",
+        f"Both kills are at {RATE:,.0f} traces a second. A worker that is killed stays a member until its session ends",
+        "(`session_timeout`, 10 s), and nobody can have its partitions before.",
         "",
     ]
     return "\n".join(lines)
