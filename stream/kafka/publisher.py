@@ -34,6 +34,9 @@ IDLE_SECONDS = 1.0
 TRANSACTION_BYTES = 16 << 20
 """Above so many bytes what is ready is published in more than one transaction, for each must end within seconds."""
 
+FATES = 1_000
+"""The most fates of a kind that one record tells."""
+
 _TRANSACTION_SECONDS = 30.0
 _ABORT_SECONDS = 3.0
 
@@ -161,26 +164,29 @@ class Publisher:
     def _take(self) -> list[_Batch]:
         return [self._ready.pop(0)]
 
-    def _fates(self) -> Fates | None:
-        if not (self._duplicates or self._skipped or self._lost):
-            return None
-        fates = Fates(
-            source=self._ours.source,
-            duplicates=tuple(self._duplicates),
-            skipped=tuple(self._skipped),
-            lost=self._lost,
-        )
+    def _fates(self) -> list[Fates]:
+        """What became of records that are in no window, in as many records as fit the topic."""
+        duplicates, skipped, lost = self._duplicates, self._skipped, self._lost
         self._duplicates, self._skipped, self._lost = [], [], ()
-        return fates
+        source, most = self._ours.source, max(len(duplicates), len(skipped), len(lost))
+        return [
+            Fates(
+                source=source,
+                duplicates=tuple(duplicates[at : at + FATES]),
+                skipped=tuple(skipped[at : at + FATES]),
+                lost=lost[at : at + FATES],
+            )
+            for at in range(0, most, FATES)
+        ]
 
-    async def _transact(self, batches: list[_Batch], fates: Fates | None) -> None:
+    async def _transact(self, batches: list[_Batch], fates: list[Fates]) -> None:
         messages = [message for batch in batches for message in batch.messages]
         done = [offset for batch in batches for offset in batch.offsets]
         controls = max([self.controls, *(each.control + 1 for each in batches if each.control is not None)])
-        if fates is not None:
-            messages.append(Message(self._ours.topics.deltas, None, encode_delta(fates)))
-            done += [offset for offset, _, _ in fates.duplicates]
-            done += fates.skipped
+        for each in fates:
+            messages.append(Message(self._ours.topics.deltas, None, encode_delta(each)))
+            done += [offset for offset, _, _ in each.duplicates]
+            done += each.skipped
         position = self._ledger.preview(done)
         offsets = self._offsets(position, controls)
         messages.append(self._partition_record(offsets))

@@ -35,7 +35,7 @@ from stream.kafka.takeover import take_over
 
 log = structlog.get_logger()
 
-CHUNK = 500
+CHUNK = 1_000
 """Records that are decoded between two looks at everything else: some milliseconds of work."""
 
 _WAITING = 2_000
