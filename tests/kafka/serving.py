@@ -119,8 +119,8 @@ def taken(service: Service, *but: int) -> int:
     return sum(each.traces for tp, each in tenures.items() if tp.partition not in but)
 
 
-async def until(condition: Callable[[], Any], seconds: float = 40.0) -> None:
-    """Wait for something."""
+async def until(condition: Callable[[], Any], seconds: float = 90.0) -> None:
+    """Wait for something; a machine may be busy."""
     with anyio.fail_after(seconds):
         while not condition():
             await anyio.sleep(0.02)
