@@ -157,7 +157,7 @@ class Service:
         config = self._config
         with told(config.kafka):
             there = await found(config.kafka, config.topics)
-        troubles = faults(config.topics, there, config.kafka.bootstrap)
+        troubles = faults(config.topics, there, config.kafka.bootstrap, largest=config.kafka.max_message_bytes)
         if troubles:
             raise WrongTopics(troubles)
         connected: Mapping[str, Any] = connection(config.kafka)

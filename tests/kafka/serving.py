@@ -187,10 +187,12 @@ async def fates(config: Config) -> dict[tuple[int, int], list[str]]:
             rejected = {id for id, _ in each.rejected}
             for (id, _), offset in zip(each.traces, each.offsets, strict=False):
                 if id not in rejected:
-                    tell(each.source, offset, "learned")
+                    tell(each.source, offset, "refused" if each.refused else "learned")
         elif isinstance(each, Fates):
             for offset, _, _ in each.duplicates:
                 tell(each.source, offset, "duplicate")
+            for offset, _, _, _ in each.refused:
+                tell(each.source, offset, "refused")
             for offset in each.skipped:
                 tell(each.source, offset, "skipped")
     for reject in await rejects(config):
