@@ -6,12 +6,16 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from operators.budget import cost
+from operators.budget import tokens
 from operators.facts import EMPTY
 from operators.learn import Learning
 from operators.overload import Load
 from operators.state import Carried, PromptState
 from operators.version import Published, Taught, publish_window
+
+PARTS = (0.9, 0.6, 0.3)
+"""Of the room that there is, how much bullets may take. To prune on until it fits might leave none of them, and all
+that was learned before is worth more than one window."""
 
 
 def smaller(published: Published, share: float, why: str) -> Iterator[Published]:
@@ -25,15 +29,13 @@ def smaller(published: Published, share: float, why: str) -> Iterator[Published]
     taught = published.taught
     if taught is None:
         return
-    total = sum(map(cost, published.update.bullets))
-    budget = int(0.9 * share * total) if share < 1 else 0
-    left = len(published.update.bullets)
-    while budget:
-        version = _pruned(taught, budget)
-        if len(version.update.bullets) < left:
-            left = len(version.update.bullets)
-            yield version
-        budget //= 2
+    if share < 1:
+        total, left = tokens(published.update.bullets), len(published.update.bullets)
+        for part in PARTS:
+            version = _pruned(taught, int(part * share * total))
+            if len(version.update.bullets) < left:
+                left = len(version.update.bullets)
+                yield version
     yield _refused(taught, why)
 
 
