@@ -5,18 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from aiokafka import AIOKafkaProducer
 from msgspec.structs import replace
 
 from operators.text import render
 from operators.values import Bullet
 from stream.config import Config
 from stream.kafka.controls import Control, encode_control
-from stream.kafka.messages import Answer, Fates
+from stream.kafka.messages import Answer, Fates, encode_delta
 from stream.kafka.outgoing import Message
 from stream.kafka.publisher import Publisher
 from stream.kafka.room import OVERHEAD, RESERVE, Room
-from tests.kafka.serving import configured, deltas, fates, made, read_all, send, serving, until, updates, versions
+from tests.kafka.serving import (
+    configured,
+    deltas,
+    fates,
+    made,
+    published,
+    read_all,
+    send,
+    serving,
+    until,
+    updates,
+    versions,
+)
 from tests.kafka.teaching import Teaching
+from tests.kafka.test_publishing import limit
 
 LIMIT = 1 << 17
 PROMPT, OTHER = "large", "small"
@@ -35,17 +49,15 @@ def test_room() -> None:
     assert "over 10,000" in room.full(most + 1)
 
 
-@pytest.mark.parametrize("largest", [1 << 13, LIMIT, 8 << 20])
+@pytest.mark.parametrize("largest", [LIMIT, 8 << 20])
 def test_records_of_fates_fit_whatever_the_names(largest: int) -> None:
     publisher = Publisher(*[None] * 6, largest=largest)  # type: ignore[arg-type]
     publisher._ours = type("Ours", (), {"source": "traces/0"})  # type: ignore[assignment]
     for offset in range(1_200):
         publisher.refuse(offset, "\x01" * 500, "\x02" * 500, "a record of 123,456,789 bytes for " + "t" * 249)
-    from stream.kafka.messages import encode_delta
-
     told = publisher._fates()
     assert [refused[0] for each in told for refused in each.refused] == list(range(1_200))
-    assert max(len(encode_delta(each)) for each in told) + OVERHEAD <= largest + 512 * (largest == 1 << 13)
+    assert max(len(encode_delta(each)) for each in told) + OVERHEAD <= largest
 
 
 def limited(kafka: str, name: str, limit: int = LIMIT, **learning: Any) -> Config:
@@ -55,6 +67,13 @@ def limited(kafka: str, name: str, limit: int = LIMIT, **learning: Any) -> Confi
 
 def teaches(number: int, prompt: str, *lessons: str) -> dict[str, Any]:
     return {"id": f"t-{number}", "prompt": prompt, "task": " ".join(lessons), "steps": []}
+
+
+Places = list[tuple[int, int]]
+
+
+def expected(learned: Places, *, refused: Places) -> dict[tuple[int, int], list[str]]:
+    return {**{place: ["learned"] for place in learned}, **{place: ["refused"] for place in refused}}
 
 
 def all_fit(records: list[Any], limit: int = LIMIT) -> bool:
@@ -88,9 +107,7 @@ async def test_what_is_too_large_is_pruned_and_then_refused_and_nothing_halts(ka
     assert [each.learned.traces for each in mine] == [2, 0, 2]
     assert mine[0].bullets == mine[1].bullets
     assert mine[2].text == render(mine[2].bullets)
-    expected = dict.fromkeys(placed, ["learned"])
-    expected |= dict.fromkeys(placed[2:4], ["refused"])
-    assert await fates(config) == expected
+    assert await fates(config) == expected(placed, refused=placed[2:4])
     assert await everything_fits(config)
     # The state that another process goes on from is that of what stands, not of what did not fit.
     placed += await send(config, [teaches(8, PROMPT, "i*10"), teaches(9, PROMPT, "j*10")])
@@ -119,14 +136,10 @@ async def test_a_prompt_whose_state_leaves_no_room_is_held_and_others_go_on(kafk
     told = [each for each in await deltas(config) if isinstance(each, Fates) and each.refused]
     assert {id for each in told for _, _, id, _ in each.refused} == {"t-2", "t-3", "t-4", "t-5", "t-10", "t-11"}
     assert all("a window needs 8,192 more" in why for each in told for _, _, _, why in each.refused)
-    expected = dict.fromkeys(placed, ["learned"])
-    expected |= dict.fromkeys([*placed[2:6], *placed[10:12]], ["refused"])
-    assert await fates(config) == expected
+    assert await fates(config) == expected(placed, refused=[*placed[2:6], *placed[10:12]])
     assert await everything_fits(config)
     # More room, and it learns again.
     wider = replace(config, kafka=replace(config.kafka, max_message_bytes=8 << 20))
-    from tests.kafka.test_publishing import limit
-
     for role in ("updates", "deltas", "state", "rejects", "controls"):
         await limit(wider, role, 8 << 20)
     await send(wider, [teaches(12, PROMPT, "g*10"), teaches(13, PROMPT, "g*10")])
@@ -146,7 +159,7 @@ async def test_a_window_that_cannot_even_be_refused_is_passed(kafka: str, unique
     async with serving(config, method=Teaching()) as service:
         await until(lambda: service.tally.versions == 1)
         await until(lambda: service.tally.refused == 900)
-    assert await fates(config) == {**dict.fromkeys(placed, ["refused"]), **dict.fromkeys(other, ["learned"])}
+    assert await fates(config) == expected(other, refused=placed)
     assert {each.prompt for each in await versions(config)} == {OTHER}
     assert await everything_fits(config)
 
@@ -156,14 +169,10 @@ async def test_an_import_that_is_too_large_is_declined(kafka: str, unique: str) 
     await made(config)
     bullets = tuple(Bullet(section="S", content=f"{letter} ".ljust(24_000, letter)) for letter in "abc")
     control = Control(kind="import", prompt=PROMPT, bullets=bullets)
-    from aiokafka import AIOKafkaProducer
-
     async with AIOKafkaProducer(bootstrap_servers=kafka) as producer:
         await producer.send_and_wait(config.topics.controls, encode_control(control), PROMPT.encode(), 0)
     async with serving(config, method=Teaching()) as service:
-        await until(
-            lambda: service.member is not None and any(t.has_published for t in service.member.tenures.values())
-        )
+        await until(lambda: published(service))
         await send(config, [teaches(0, PROMPT, "a*10"), teaches(1, PROMPT, "b*10")])
         await until(lambda: service.tally.versions == 1)
         found: list[Answer] = []
