@@ -47,7 +47,7 @@ def passed(published: Published) -> PromptState:
 
 
 def _pruned(taught: Taught, budget: int) -> Published:
-    settings = replace(taught.settings, token_budget=min(budget, taught.settings.token_budget))
+    settings = replace(taught.settings, token_budget=budget)
     return publish_window(taught.state, taught.window, taught.learning, taught.base, settings, **taught.others)
 
 

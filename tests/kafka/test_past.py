@@ -55,9 +55,9 @@ async def test_each_version_is_looked_up_once_be_it_there_or_not() -> None:
     for _ in range(3):
         if wanted := past.missing([names(2), names(3), names(2)], lanes(9)):
             await past.find(wanted)
+        assert past.bullets("p", 2) == OLD
+        assert past.bullets("p", 3) == ()
     assert log.asked == [("p", 2), ("p", 3)]
-    assert past.bullets("p", 2) == OLD
-    assert past.bullets("p", 3) == ()
 
 
 def test_what_needs_no_version_is_not_looked_up() -> None:
@@ -70,8 +70,9 @@ def test_what_needs_no_version_is_not_looked_up() -> None:
 def test_what_a_state_holds_is_kept_for_when_it_has_moved_on() -> None:
     past = Past("ours", Log({}).find)
     assert not past.missing([names(9)], lanes(9, OLD))
-    assert past.bullets("p", 9) == OLD
-    assert not past.missing([names(9)], lanes(12))
+    for _ in range(2):
+        assert past.bullets("p", 9) == OLD
+        assert not past.missing([names(9)], lanes(12))
 
 
 def test_what_was_not_needed_for_longest_is_forgotten() -> None:
@@ -80,8 +81,17 @@ def test_what_was_not_needed_for_longest_is_forgotten() -> None:
     past.put("p", 2, OLD)
     assert not past.missing([names(1)], lanes(9))
     past.put("p", 3, OLD)
+    past.put("p", 3, OLD)
+    assert past.missing([names(1), names(2), names(3)], lanes(9)) == {"p": {2}}
     assert past.bullets("p", 1) == past.bullets("p", 3) == OLD
-    assert past.missing([names(2)], lanes(9)) == {"p": {2}}
+
+
+async def test_all_that_a_chunk_names_is_there_however_little_is_kept() -> None:
+    past = Past("ours", Log({("p", version): OLD * 5 for version in range(1, 9)}).find, kept=7)
+    traces = [names(version) for version in range(1, 9)]
+    await past.find(past.missing(traces, lanes(9)))
+    assert [past.bullets("p", version) for version in range(1, 9)] == [OLD * 5] * 8
+    assert past.missing(traces, lanes(9)) == {"p": set(range(1, 8))}
 
 
 def chain(count: int) -> list[Published]:

@@ -34,6 +34,12 @@ def test_bullets_are_pruned_more_and_more_and_then_nothing_is_learned() -> None:
     assert set(window(first.state, taught()).update.bullets) == set(first.update.bullets)
 
 
+def test_no_version_is_given_twice() -> None:
+    versions = list(smaller(learned(2), 0.5, "too large"))
+    assert [len(each.update.bullets) for each in versions] == [0, 0]
+    assert [bool(each.entry.refused) for each in versions] == [False, True]
+
+
 def test_pruning_does_not_loosen_the_budget_that_is_set() -> None:
     state, tight = NEW, Settings(token_budget=250)
     made = publish_window(state, 1, Learning(None, taught(*TEXTS)), base_for(state, 1, 1), tight)
@@ -42,12 +48,15 @@ def test_pruning_does_not_loosen_the_budget_that_is_set() -> None:
 
 def test_where_fewer_bullets_would_not_help_nothing_is_learned_at_once() -> None:
     before = learned(3).state
-    (refused,) = smaller(window(before, taught("new", by="t9"), rejected=(("w2", "bad"),)), 1.0, "no room")
+    traces = (("w1", "d1"), ("w2", "d2"))
+    made = window(before, taught("new", by="t9"), traces=traces, rejected=(("w2", "bad"),))
+    (refused,) = smaller(made, 1.0, "no room")
+    assert made.update.learned.traces == 1
     assert (refused.update.version, refused.entry.window) == (2, 2)
     assert refused.update.bullets == before.now.bullets
     assert not refused.update.changed
     assert refused.update.learned.traces == 0
-    assert (refused.entry.traces, refused.entry.rejected) == ((("w2", ""),), (("w2", "bad"),))
+    assert (refused.entry.traces, refused.entry.rejected) == (traces, (("w2", "bad"),))
     assert refused.entry.refused == "no room"
     assert advance(before, refused.entry).now.playbook == refused.state.now.playbook
 
