@@ -20,6 +20,7 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     :param batch_size: how many traces its window closed with.
     :param traces: [id, content digest in hex] of every trace of its window, in order of arrival.
     :param rejected: [id, reason] of those of them that could not be reflected.
+    :param refused: why nothing was learned from the others; empty where it was.
     :param ids: display ids given, as (identity, id).
     :param folded: whether old facts were folded after the delta was applied.
     :param max_staleness: and ``fold_after``: the settings it was made with, for a version is rebuilt as it was made.
@@ -39,6 +40,7 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     batch_size: int = 0
     traces: tuple[tuple[str, str], ...] = ()
     rejected: tuple[tuple[str, str], ...] = ()
+    refused: str = ""
     delta: Delta = EMPTY
     ids: tuple[tuple[str, str], ...] = ()
     carried: tuple[Carried, ...] = ()

@@ -199,8 +199,7 @@ class Learner:
         lane = self.lane(prompt)
         while lane.publishing:
             await lane.change()
-        published = make(lane.state)
-        await self._publish(lane, published)
+        published = await self._publish(lane, make(lane.state))
         if published.update.kind == "rollback":
             lane.rolled_back = published.update.version
             lane.move()
@@ -304,12 +303,13 @@ class Learner:
             window.prompt, number, window.size, len(window.traces), window.cause, now - started, learning.load
         )
 
-    async def _publish(self, lane: Lane, published: Published) -> None:
+    async def _publish(self, lane: Lane, published: Published) -> Published:
         lane.check()
         lane.publishing = True
         try:
-            await self._sink(published)
-            lane.state = published.state
+            stands = await self._sink(published) or published
+            lane.state = stands.state
+            return stands
         except BaseException as error:  # whether it stands nobody knows, so nothing may follow it
             lane.error = error
             raise

@@ -59,14 +59,28 @@ def _standing_in(trace: Trace, bullets: Sequence[Bullet]) -> list[Bullet]:
     ]
 
 
-def seen_by(lineage: str, trace: Trace, state: PromptState) -> Sequence[Bullet]:
-    """The bullets a trace's agent had read, as far as the state tells: versions before its standings are not known."""
+def no_past(prompt: str, version: int) -> Sequence[Bullet]:
+    """Know no version but those that a state holds."""
+    return ()
+
+
+def seen_by(
+    lineage: str,
+    trace: Trace,
+    state: PromptState,
+    past: Callable[[str, int], Sequence[Bullet]] = no_past,
+) -> Sequence[Bullet]:
+    """The bullets a trace's agent had read.
+
+    :param past: the bullets of a version of a prompt that its state does not hold any more.
+    """
     if trace.version is None:
         return seen(trace, state.now, lineage, _no_bullets)
 
     def bullets_of(version: int) -> Sequence[Bullet]:
         standings = (*state.older, state.now)
-        return next((each.bullets for each in standings if each.version == version), ())
+        held = next((each.bullets for each in standings if each.version == version), None)
+        return past(state.prompt, version) if held is None else held
 
     return seen(trace, state.now, lineage, bullets_of)
 

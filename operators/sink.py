@@ -15,8 +15,9 @@ class Sink(Protocol):
     one at a time, those of different prompts at once.
     """
 
-    def __call__(self, published: Published, /) -> Awaitable[None]:
+    def __call__(self, published: Published, /) -> Awaitable[Published | None]:
         """Return once the version is where nothing can lose it.
 
+        :return: what stands in its place (:mod:`operators.smaller`), where it was too large; else None will do.
         :raises Exception: it could not be made durable; then no later version of the prompt is made either.
         """

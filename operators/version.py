@@ -28,12 +28,31 @@ from operators.view import recounted, removal, shown
 SNAPSHOT_EVERY = 50
 
 
+class Taught(Struct, frozen=True):
+    """What the version of a window was made of, for whoever has to make a smaller one of it.
+
+    :param state: the state before.
+    :param others: what else :func:`publish_window` was given.
+    """
+
+    state: PromptState
+    window: int
+    learning: Learning
+    base: Standing
+    settings: Settings
+    others: dict[str, Any]
+
+
 class Published(Struct, frozen=True):
-    """One new version: the state it leaves, the update for agents, the entry for the log."""
+    """One new version: the state it leaves, the update for agents, the entry for the log.
+
+    :param taught: None where no window made it.
+    """
 
     state: PromptState
     update: Update
     entry: Entry
+    taught: Taught | None = None
 
 
 def publish_window(
@@ -49,11 +68,13 @@ def publish_window(
     lineage: str = "",
     stats: Mapping[str, Any] | None = None,
     accept: Callable[[Delta], bool] | None = None,
+    refused: str = "",
 ) -> Published:
     """Make the version of a window, whatever it taught.
 
     :param traces: (id, content digest) of all its traces.
     :param accept: a guard; what it refuses is split along the scan's tree, and quarantined where it fails alone.
+    :param refused: why nothing is learned from its traces.
     """
     delta = learning.extra
     quarantined: tuple[Quarantined, ...] = ()
@@ -68,6 +89,7 @@ def publish_window(
     carried = learning.carried
     if not learning.is_last:
         carried = (*(each for each in state.carried if each.due != window), *carried)
+    others = {"traces": traces, "rejected": rejected, "at": at, "lineage": lineage, "stats": stats, "accept": accept}
     return _publish(
         replace(state, carried=carried, pending=pending, at=at or state.at),
         delta,
@@ -81,6 +103,8 @@ def publish_window(
         lineage=lineage,
         audit=learning.audit,
         stats={"calls": learning.calls, **(stats or {})},
+        refused=refused,
+        taught=Taught(state, window, learning, base, settings, others),
     )
 
 
@@ -162,6 +186,8 @@ def _publish(
     lineage: str = "",
     audit: Mapping[str, Any] | None = None,
     stats: Mapping[str, Any] | None = None,
+    refused: str = "",
+    taught: Taught | None = None,
 ) -> Published:
     version = state.now.version + 1
     before = state.now.bullets if before is None else before
@@ -211,7 +237,7 @@ def _publish(
         bullets=bullets,
         lineage=lineage,
         at=UNSET if after.at is None else after.at,
-        learned=Learned(len(traces) - len(rejected) if kind == "window" else 0),
+        learned=Learned(len(traces) - len(rejected) if kind == "window" and not refused else 0),
         stats={} if stats is None else dict(stats),
     )
     snapshot = dump(after) if version % SNAPSHOT_EVERY == 0 or kind == "rollback" else None
@@ -226,6 +252,7 @@ def _publish(
         batch_size=len(traces) if kind == "window" else 0,
         traces=traces,
         rejected=rejected,
+        refused=refused,
         delta=delta,
         ids=ids,
         carried=after.carried,
@@ -239,7 +266,7 @@ def _publish(
         snapshot=snapshot,
         stats=update.stats,
     )
-    return Published(after, update, entry)
+    return Published(after, update, entry, taught)
 
 
 def _visible(bullets: Sequence[Bullet], settings: Settings) -> list[tuple[object, ...]]:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 ROOT = Path(__file__).parent.parent
 
 # No test may pass or fail by how fast this machine is just now, hence no deadline.
-for name, examples in {"few": 10, "dev": 50, "ci": 200, "laws": 1000}.items():
+for name, examples in {"few": 10, "dev": 50, "ci": 100, "laws": 1000}.items():
     settings.register_profile(
         name, max_examples=examples, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
     )

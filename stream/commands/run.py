@@ -60,6 +60,7 @@ async def _until_a_signal(config: Config) -> str | None:
             tasks.cancel_scope.cancel()
             return (
                 f"{counted(tally.learned, 'trace')} learned in {counted(tally.versions, 'version')}, "
-                f"{tally.duplicates:,} known already, {tally.rejected:,} rejected, {tally.skipped:,} without a trace"
+                f"{tally.duplicates:,} known already, {tally.refused:,} refused, {tally.rejected:,} rejected, "
+                f"{tally.skipped:,} without a trace"
             )
     return None

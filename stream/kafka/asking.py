@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import anyio
 import structlog
 from aiokafka.errors import KafkaError
@@ -12,6 +14,7 @@ from operators.learner import Learner
 from operators.people import Undecidable
 from operators.settings import Settings
 from operators.state import PromptState
+from operators.version import Published
 from stream.kafka.checks import Ours
 from stream.kafka.controls import Control, Declined, control_of, maker
 from stream.kafka.history import imports_held, state_at
@@ -32,6 +35,8 @@ class Asking:
     """What people ask of one partition's prompts.
 
     There is no consumer that waits for it: most partitions are never asked anything, so its end is looked at instead.
+
+    :param over: what of a version is too large to publish; nothing when it fits.
     """
 
     def __init__(
@@ -42,6 +47,7 @@ class Asking:
         learner: Learner,
         publisher: Publisher,
         partitioner: Partitioner,
+        over: Callable[[Published], str],
     ) -> None:
         self._reads = reads
         self._ours = ours
@@ -49,6 +55,7 @@ class Asking:
         self._learner = learner
         self._publisher = publisher
         self._partitioner = partitioner
+        self._over = over
 
     async def run(self) -> None:
         """Apply controls until cancelled."""
@@ -84,7 +91,7 @@ class Asking:
                 self._ours.lineage,
                 then=await self._then(control),
             )
-            published = await self._learner.amend(prompt, make)
+            published = await self._learner.amend(prompt, self._fitting(make))
         except (Declined, Undecidable) as error:
             source = f"{self._ours.topics.controls}/{self._ours.partition}"
             held = error.held if isinstance(error, Declined) else None
@@ -95,6 +102,15 @@ class Asking:
             log.warning("a control was declined", kind=asked, prompt=prompt, offset=record.offset, reason=str(error))
         else:
             log.info("a control was applied", kind=asked, prompt=prompt, version=published.update.version)
+
+    def _fitting(self, make: Callable[[PromptState], Published]) -> Callable[[PromptState], Published]:
+        def fitting(state: PromptState) -> Published:
+            published = make(state)
+            if why := self._over(published):
+                raise Declined(f"it would make {why}")
+            return published
+
+        return fitting
 
     async def _then(self, control: Control) -> PromptState | None:
         """What a rollback goes back to.

@@ -41,11 +41,17 @@ class ControlDeclined(ClusterError):
 def told(kafka: Kafka) -> Iterator[None]:
     """Make what aiokafka raises about a cluster a :class:`ClusterError` that a person can act on."""
     # Commands without Kafka import the error for their exit codes, and need not wait for the client.
-    from aiokafka.errors import KafkaConnectionError, KafkaError, KafkaTimeoutError, NodeNotReadyError
+    from aiokafka.errors import (
+        KafkaConnectionError,
+        KafkaError,
+        KafkaTimeoutError,
+        NodeNotReadyError,
+        RequestTimedOutError,
+    )
 
     try:
         yield
-    except (KafkaConnectionError, KafkaTimeoutError, NodeNotReadyError) as error:
+    except (KafkaConnectionError, KafkaTimeoutError, NodeNotReadyError, RequestTimedOutError) as error:
         raise ClusterError(
             f"no broker answers at {kafka.bootstrap}; --at or kafka.bootstrap in the configuration names the cluster, "
             "`tracecomb kafka start` runs a broker for trying out"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import structlog
 from aiokafka.structs import ConsumerRecord
 from msgspec.structs import replace
 
@@ -13,17 +14,19 @@ from stream.config import fill
 from stream.kafka import rejected
 from stream.kafka.checks import Ours
 from stream.kafka.homes import Partitioner, home
-from stream.kafka.layout import MAX_MESSAGE_BYTES
 from stream.kafka.ledger import Ledger
 from stream.kafka.outgoing import Message
+from stream.kafka.past import Past
 from stream.kafka.prompts import Prompts
 from stream.kafka.publisher import Publisher
 from stream.kafka.recent import Recent, hash_of
+from stream.kafka.room import Room
 from stream.kafka.sift import NoTrace, trace_of
 from stream.kafka.tally import Tally
 
-DEFAULT_PROMPT = "default"
+log = structlog.get_logger()
 
+DEFAULT_PROMPT = "default"
 
 UnderWay = tuple[ConsumerRecord, bytes]
 """A trace that was taken and has no version yet: its record, and its id's hash."""
@@ -35,17 +38,20 @@ class Known:
     :param recent: its last trace ids.
     """
 
-    __slots__ = ("recent", "under_way")
+    __slots__ = ("held", "recent", "under_way")
 
     def __init__(self, recent: Recent) -> None:
         self.recent = recent
         self.under_way: dict[str, UnderWay] = {}
         """Traces that were fed and have no version yet, by id."""
+        self.held = ""
+        """Why no window of the prompt starts; nothing when one may."""
 
 
 class Intake:
-    """Gives each record its fate: fed to the learner, a duplicate, skipped, or rejected.
+    """Gives each record its fate: fed to the learner, a duplicate, skipped, refused, or rejected.
 
+    :param past: looks up the versions that traces name.
     :param template: the prompt of traces that name none.
     """
 
@@ -59,6 +65,8 @@ class Intake:
         *,
         partitioner: Partitioner,
         template: str | None,
+        room: Room,
+        past: Past,
     ) -> None:
         self._ours = ours
         self._ledger = ledger
@@ -67,6 +75,8 @@ class Intake:
         self._tally = tally
         self._partitioner = partitioner
         self._template = template
+        self._room = room
+        self._past = past
         self._known: dict[str, Known] = {}
         self.bytes = 0
         """Of the records of traces under way."""
@@ -104,12 +114,18 @@ class Intake:
                 self._publisher.duplicate(record.offset, trace.prompt, id)
                 self._tally.duplicates += 1
                 continue
+            if known.held:
+                self._publisher.refuse(record.offset, trace.prompt, id, known.held)
+                self._tally.refused += 1
+                continue
             known.under_way[id] = record, hash
             self.bytes += record.serialized_value_size
             traces.append(trace)
             places.append(record.offset)
         self._tally.good(len(traces))
         if traces:
+            if missing := self._past.missing(traces, learner):
+                await self._past.find(missing)
             await learner.feed(traces, places)
         await learner.passed(last)
 
@@ -118,7 +134,22 @@ class Intake:
         found = self._known.get(prompt)
         if found is None:
             found = self._known[prompt] = Known(self._prompts.recent(prompt))
+            self.hold(prompt, self._room.full(self._prompts.size(prompt)))
         return found
+
+    def hold(self, prompt: str, why: str) -> None:
+        """Start no window of a prompt any more, or start them again where there is no reason against it."""
+        known = self.known(prompt)
+        if why and not known.held:
+            log.error(
+                "prompt held, its traces are refused",
+                prompt=prompt,
+                reason=why,
+                instead="roll it back or remove bullets, or raise max_message_bytes under [kafka]",
+            )
+        elif known.held and not why:
+            log.info("prompt not held any more", prompt=prompt)
+        known.held = why
 
     def offset(self, trace: Trace) -> int:
         """Where a trace under way stood."""
@@ -145,7 +176,7 @@ class Intake:
                 value=record.value,
                 headers=tuple(record.headers),
             ),
-            MAX_MESSAGE_BYTES,
+            self._room.limit,
         )
         return Message(self._ours.topics.rejects, encoded.key, encoded.value, encoded.headers)
 

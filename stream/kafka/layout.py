@@ -10,7 +10,8 @@ from msgspec.structs import asdict
 from stream.kafka.tables import Topics
 
 MAX_MESSAGE_BYTES = 8 << 20
-"""The largest record batch that a topic of ours takes, which is what an update or a state may come to."""
+"""The largest record batch that a topic of ours takes unless ``max_message_bytes`` says otherwise, which is what an
+update or a state may come to."""
 
 _SEGMENT_BYTES = 16 << 20
 
@@ -64,20 +65,33 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
 _NOT_CHECKED = {("traces", "max.message.bytes")}
 
 
-def settings_for(role: str) -> dict[str, str]:
-    """The settings that a topic is made with.
+def rules_for(role: str, largest: int = MAX_MESSAGE_BYTES) -> list[Rule]:
+    """What a topic must be like.
 
     :param role: ``traces``, ``updates`` and so on, as in ``[topics]``.
+    :param largest: bytes of the largest record that is written to it.
     """
-    return {rule.setting: rule.value for rule in RULES[role]}
+    return [rule._replace(value=str(largest)) if rule is _LARGE else rule for rule in RULES[role]]
 
 
-def faults(topics: Topics, found: Mapping[str, TopicFound], bootstrap: str, partitions: int | None = None) -> list[str]:
+def settings_for(role: str, largest: int = MAX_MESSAGE_BYTES) -> dict[str, str]:
+    """The settings that a topic is made with."""
+    return {rule.setting: rule.value for rule in rules_for(role, largest)}
+
+
+def faults(
+    topics: Topics,
+    found: Mapping[str, TopicFound],
+    bootstrap: str,
+    partitions: int | None = None,
+    largest: int = MAX_MESSAGE_BYTES,
+) -> list[str]:
     """Say what is wrong with the topics, each with how to mend it; nothing when all is well.
 
     :param found: the topics that there are, by name.
     :param bootstrap: the cluster, for the commands that mend it.
     :param partitions: how many each must have; as many as the topic of traces when None.
+    :param largest: bytes of the largest record that is written.
     """
     names: dict[str, str] = asdict(topics)
     wrong = []
@@ -90,7 +104,7 @@ def faults(topics: Topics, found: Mapping[str, TopicFound], bootstrap: str, part
             continue
         if partitions is not None and topic.partitions != partitions:
             wrong.append(_partitions(name, topic.partitions, partitions, bootstrap))
-        for rule in RULES[role]:
+        for rule in rules_for(role, largest):
             value = topic.settings.get(rule.setting, "")
             if (role, rule.setting) not in _NOT_CHECKED and not _passes(rule, value):
                 wrong.append(_setting(name, rule, value, bootstrap))

@@ -50,6 +50,7 @@ class Fates(Struct, frozen=True, omit_defaults=True, kw_only=True):
     :param source: ``topic/partition`` of them all.
     :param duplicates: (offset, prompt, trace id) of traces that were learned from already.
     :param skipped: offsets of records with no trace in them.
+    :param refused: (offset, prompt, trace id, reason) of traces of a prompt that can hold no more.
     :param lost: (first, last) of offsets that expired, or were deleted, before they were read.
     """
 
@@ -57,6 +58,7 @@ class Fates(Struct, frozen=True, omit_defaults=True, kw_only=True):
     kind: Literal["fates"] = "fates"
     duplicates: tuple[tuple[int, str, str], ...] = ()
     skipped: tuple[int, ...] = ()
+    refused: tuple[tuple[int, str, str, str], ...] = ()
     lost: tuple[tuple[int, int], ...] = ()
 
 
@@ -164,7 +166,7 @@ def made_of(entry: Entry, source: str, offsets: Iterable[int]) -> Made:
 
 def learned_of(made: Made) -> Learned:
     """What an update says that it was learned from."""
-    if made.kind != "window":
+    if made.kind != "window" or made.refused:
         return Learned()
     rejected = {id for id, _ in made.rejected}
     learned = [offset for (id, _), offset in zip(made.traces, made.offsets, strict=True) if id not in rejected]

@@ -56,7 +56,7 @@ async def producer(
         enable_idempotence=True,
         compression_type="zstd",
         max_request_size=max_bytes,
-        max_batch_size=_BATCH_BYTES,
+        max_batch_size=min(_BATCH_BYTES, max_bytes),
         retry_backoff_ms=_BACKOFF_MS,
     )
     try:

@@ -35,6 +35,7 @@ class Prompts:
         self._restore = restore
         self._loaded: dict[str, tuple[PromptState, Recent]] = {}
         self._recent: dict[str, Recent] = {}
+        self._sizes: dict[str, int] = {}
 
     def state(self, prompt: str) -> PromptState:
         """The state that the prompt's next version starts from."""
@@ -47,9 +48,20 @@ class Prompts:
         found = self._recent.get(prompt)
         return self._load(prompt) if found is None else found
 
+    def size(self, prompt: str) -> int:
+        """The bytes that the prompt's state had when it was read; 0 where there was none."""
+        self.recent(prompt)
+        return self._sizes[prompt]
+
+    @property
+    def undecoded(self) -> int:
+        """How many states were read and not needed yet."""
+        return len(self._states)
+
     def _load(self, prompt: str) -> Recent:
         key = prompt.encode()
         data = self._states.pop(key, None)
+        self._sizes[prompt] = len(data or b"")
         if data is None:
             state, recent = PromptState(prompt), Recent()
         else:

@@ -21,6 +21,7 @@ from operators.wire import encode
 from stream.kafka import metadata
 from stream.kafka.checks import Ours
 from stream.kafka.errors import CannotPublish, TenureLost
+from stream.kafka.layout import MAX_MESSAGE_BYTES
 from stream.kafka.ledger import Ledger, Position
 from stream.kafka.messages import PARTITION_KEY, Answer, Committed, Fates, PartitionRecord, encode_delta
 from stream.kafka.outgoing import Message, size_of
@@ -33,6 +34,11 @@ IDLE_SECONDS = 1.0
 
 TRANSACTION_BYTES = 16 << 20
 """Above so many bytes what is ready is published in more than one transaction, for each must end within seconds."""
+
+FATES = 1_000
+"""The most fates of a kind that one record tells."""
+
+_FATE_BYTES = 8_192  # the most that one takes: JSON writes a character of a name in six bytes at worst
 
 _TRANSACTION_SECONDS = 30.0
 _ABORT_SECONDS = 3.0
@@ -56,6 +62,7 @@ class Publisher:
     :param controls: the committed offset of the partition's controls.
     :param sizes: what the batch size controller knows.
     :param progress: called after each commit.
+    :param largest: bytes of the largest record that the topics take.
     """
 
     def __init__(
@@ -66,6 +73,8 @@ class Publisher:
         controls: int,
         sizes: Callable[[], SizesState],
         progress: Callable[[], None],
+        *,
+        largest: int = MAX_MESSAGE_BYTES,
     ) -> None:
         self._producer = producer
         self._ours = ours
@@ -76,6 +85,8 @@ class Publisher:
         self._ready: list[_Batch] = []
         self._duplicates: list[tuple[int, str, str]] = []
         self._skipped: list[int] = []
+        self._refused: list[tuple[int, str, str, str]] = []
+        self._fates_a_record = max(1, min(FATES, largest // _FATE_BYTES))
         self._lost: tuple[tuple[int, int], ...] = ()
         self._wake = anyio.Event()
         self._idle = anyio.Event()
@@ -101,6 +112,10 @@ class Publisher:
         """Count a record as one with no trace in it."""
         self._skipped.append(offset)
 
+    def refuse(self, offset: int, prompt: str, id: str, reason: str) -> None:
+        """Count a trace as one that its prompt can learn nothing from."""
+        self._refused.append((offset, prompt, id, reason))
+
     def lose(self, lost: tuple[tuple[int, int], ...]) -> None:
         """Say with the next transaction, which is now, that records are gone."""
         self._lost = lost
@@ -112,7 +127,7 @@ class Publisher:
 
     async def flush(self) -> None:
         """Publish all that is ready, what could wait included; returns when it is committed."""
-        if self._duplicates or self._skipped or self._ledger.position() != self._ledger.committed:
+        if self._has_fates() or self._ledger.position() != self._ledger.committed:
             self._add([], [], None)
         await self._idle.wait()
 
@@ -131,7 +146,7 @@ class Publisher:
                 with anyio.move_on_after(IDLE_SECONDS):
                     await self._wake.wait()
                 if not self._ready:
-                    if not (self._duplicates or self._skipped or self._ledger.position() != self._ledger.committed):
+                    if not (self._has_fates() or self._ledger.position() != self._ledger.committed):
                         continue
                     self._add([], [], None)
             self._wake = anyio.Event()
@@ -158,29 +173,38 @@ class Publisher:
         self._wake.set()
         return batch.committed
 
+    def _has_fates(self) -> bool:
+        return bool(self._duplicates or self._skipped or self._refused)
+
     def _take(self) -> list[_Batch]:
         return [self._ready.pop(0)]
 
-    def _fates(self) -> Fates | None:
-        if not (self._duplicates or self._skipped or self._lost):
-            return None
-        fates = Fates(
-            source=self._ours.source,
-            duplicates=tuple(self._duplicates),
-            skipped=tuple(self._skipped),
-            lost=self._lost,
-        )
-        self._duplicates, self._skipped, self._lost = [], [], ()
-        return fates
+    def _fates(self) -> list[Fates]:
+        """What became of records that are in no window, in as many records as fit the topic."""
+        duplicates, skipped, refused, lost = self._duplicates, self._skipped, self._refused, self._lost
+        self._duplicates, self._skipped, self._refused, self._lost = [], [], [], ()
+        source, step = self._ours.source, self._fates_a_record
+        most = max(len(duplicates), len(skipped), len(refused), len(lost))
+        return [
+            Fates(
+                source=source,
+                duplicates=tuple(duplicates[at : at + step]),
+                skipped=tuple(skipped[at : at + step]),
+                refused=tuple(refused[at : at + step]),
+                lost=lost[at : at + step],
+            )
+            for at in range(0, most, step)
+        ]
 
-    async def _transact(self, batches: list[_Batch], fates: Fates | None) -> None:
+    async def _transact(self, batches: list[_Batch], fates: list[Fates]) -> None:
         messages = [message for batch in batches for message in batch.messages]
         done = [offset for batch in batches for offset in batch.offsets]
         controls = max([self.controls, *(each.control + 1 for each in batches if each.control is not None)])
-        if fates is not None:
-            messages.append(Message(self._ours.topics.deltas, None, encode_delta(fates)))
-            done += [offset for offset, _, _ in fates.duplicates]
-            done += fates.skipped
+        for each in fates:
+            messages.append(Message(self._ours.topics.deltas, None, encode_delta(each)))
+            done += [offset for offset, _, _ in each.duplicates]
+            done += each.skipped
+            done += [offset for offset, _, _, _ in each.refused]
         position = self._ledger.preview(done)
         offsets = self._offsets(position, controls)
         messages.append(self._partition_record(offsets))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -38,6 +39,10 @@ from stream.kafka.watch import Watch
 from stream.sizes import AutoSizes
 
 log = structlog.get_logger()
+
+_COLLECTING = (50_000, 20, 100)
+"""Python's garbage collector looks at every trace under way again and again, and finds no cycle among them: at its own
+thresholds that is a fifth of all work."""
 
 _AGAIN_SECONDS = 3.0
 
@@ -104,6 +109,8 @@ class Service:
         :raises PartitionHalted: when it was stopped and a partition stands still.
         :raises TooManyRejects: past the configured limits.
         """
+        collecting = gc.get_threshold()
+        gc.set_threshold(*_COLLECTING)
         try:
             async with self._clients() as (shared, stable):
                 while not self._stopping.is_set():
@@ -117,6 +124,8 @@ class Service:
                         await self._pause()
         except BaseExceptionGroup as group:
             raise cause_of(group) from None
+        finally:
+            gc.set_threshold(*collecting)
         if self.member is not None and self.member.halted:
             raise PartitionHalted("; ".join(self.member.halted.values()))
         return self.tally
@@ -148,7 +157,7 @@ class Service:
         config = self._config
         with told(config.kafka):
             there = await found(config.kafka, config.topics)
-        troubles = faults(config.topics, there, config.kafka.bootstrap)
+        troubles = faults(config.topics, there, config.kafka.bootstrap, largest=config.kafka.max_message_bytes)
         if troubles:
             raise WrongTopics(troubles)
         connected: Mapping[str, Any] = connection(config.kafka)

@@ -13,6 +13,9 @@ from stream.decode import BadJson, decode
 from stream.readers import NotATrace, own, pick
 from stream.shape import binary, shape
 
+LONGEST = 500
+"""Characters of an id, a prompt's name or a session: thousands of them stand in one record of ours."""
+
 _NO_OUTCOME = Trace().outcome
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
@@ -33,6 +36,8 @@ def trace_of(value: bytes | None) -> Trace | None:
         trace = _slowly(value)
         if trace is None:
             return None
+    if len(trace.id) > LONGEST or len(trace.prompt) > LONGEST or len(trace.session) > LONGEST:
+        raise NoTrace(f"its id, prompt or session is longer than {LONGEST} characters")
     return trace if trace.id else _identified(trace)
 
 

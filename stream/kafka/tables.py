@@ -33,6 +33,7 @@ class Kafka(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         aiokafka's, ``crc32`` librdkafka's default.
     :param start: where a group begins that has committed nothing yet.
     :param session_timeout: seconds after which a worker that sends no heartbeat has lost its partitions.
+    :param max_message_bytes: the largest record that is written, before compression; every topic of ours must take it.
     """
 
     bootstrap: Annotated[str, Meta(description="host:port, or several with commas between")] = "127.0.0.1:9092"
@@ -40,6 +41,9 @@ class Kafka(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     partitioner: Annotated[Literal["murmur2", "crc32"], Meta(description='"murmur2" or "crc32"')] = "murmur2"
     start: Annotated[Literal["earliest", "latest"], Meta(description='"earliest" or "latest"')] = "earliest"
     session_timeout: Annotated[float, Meta(ge=6, le=1_800, description="seconds, from 6 to 1,800")] = 10.0
+    max_message_bytes: Annotated[
+        int, Meta(ge=1 << 17, le=1 << 26, description="a whole number of bytes from 131,072 to 67,108,864")
+    ] = 8 << 20
 
     def __post_init__(self) -> None:
         """Refuse what is no list of servers.

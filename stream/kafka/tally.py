@@ -18,6 +18,7 @@ class Tally:
         self.learned = 0
         self.rejected = 0
         self.duplicates = 0
+        self.refused = 0
         self.skipped = 0
         self.lost = 0
         self.versions = 0

@@ -13,7 +13,7 @@ from functools import partial
 
 import anyio
 import structlog
-from aiokafka.structs import ConsumerRecord
+from aiokafka.structs import ConsumerRecord, TopicPartition
 
 from operators.learner import Learner
 from operators.seen import seen_by
@@ -21,21 +21,23 @@ from stream.kafka.asking import Asking
 from stream.kafka.bounds import Load
 from stream.kafka.checks import Ours, Taken
 from stream.kafka.errors import PartitionHalted
+from stream.kafka.history import bullets_of
 from stream.kafka.intake import Intake
-from stream.kafka.layout import MAX_MESSAGE_BYTES
 from stream.kafka.ledger import SPAN, Ledger
 from stream.kafka.loss import face_loss
+from stream.kafka.past import Past
 from stream.kafka.producing import producer, transactional_id
 from stream.kafka.prompts import Prompts
 from stream.kafka.publisher import Publisher
 from stream.kafka.remembered import Place, Remembering
+from stream.kafka.room import Room
 from stream.kafka.shared import Shared
 from stream.kafka.sink import Sink
 from stream.kafka.takeover import take_over
 
 log = structlog.get_logger()
 
-CHUNK = 500
+CHUNK = 1_000
 """Records that are decoded between two looks at everything else: some milliseconds of work."""
 
 _WAITING = 2_000
@@ -86,8 +88,11 @@ class Tenure:
     async def _run(self) -> None:
         ours, config = self.ours, self._shared.config
         id = transactional_id(ours.group, ours.topics.traces, ours.partition)
+        room = Room(config.kafka.max_message_bytes)
+        deltas = TopicPartition(ours.topics.deltas, ours.partition)
+        past = Past(ours.lineage, partial(bullets_of, self._shared.reads, deltas))
         with self._scope:
-            async with producer(self._shared.connection, id, max_bytes=MAX_MESSAGE_BYTES) as made:
+            async with producer(self._shared.connection, id, max_bytes=room.limit) as made:
                 taken = await take_over(self._shared.reads, ours)
                 face_loss(self._shared, ours, taken.lost)
                 if taken.sizes is not None:
@@ -95,7 +100,13 @@ class Tenure:
                 ledger = Ledger(taken.position, ours.source)
                 prompts = Prompts(taken.states, taken.versions, ours.lineage, self._shared.controller.restore)
                 publisher = Publisher(
-                    made, ours, ledger, taken.controls, self._shared.controller.export, self._progress
+                    made,
+                    ours,
+                    ledger,
+                    taken.controls,
+                    self._shared.controller.export,
+                    self._progress,
+                    largest=room.limit,
                 )
                 intake = Intake(
                     ours,
@@ -105,27 +116,39 @@ class Tenure:
                     self._shared.tally,
                     partitioner=config.kafka.partitioner,
                     template=config.service.prompt,
+                    room=room,
+                    past=past,
                 )
-                await self._learn(taken, prompts, publisher, ledger, intake)
+                sink = Sink(self._shared, ours, publisher, intake, room=room, past=past)
+                await self._learn(taken, prompts, publisher, ledger, intake, sink, past)
 
     async def _learn(
-        self, taken: Taken, prompts: Prompts, publisher: Publisher, ledger: Ledger, intake: Intake
+        self,
+        taken: Taken,
+        prompts: Prompts,
+        publisher: Publisher,
+        ledger: Ledger,
+        intake: Intake,
+        sink: Sink,
+        past: Past,
     ) -> None:
         shared, ours = self._shared, self.ours
         learner = Learner(
             Remembering(shared.method, shared.reflections, lambda trace: self._place(intake.offset(trace))),
-            Sink(shared, ours, publisher, intake).publish,
+            sink.publish,
             sizes=shared.sizes,
             clock=shared.clock,
             settings=shared.settings,
             load=prompts.state,
-            seen=partial(seen_by, ours.lineage),
+            seen=partial(seen_by, ours.lineage, past=past.bullets),
             lineage=ours.lineage,
             calls=shared.calls,
             arrival=intake.offset,
             span=SPAN // 2,
         )
-        asking = Asking(shared.reads, ours, shared.settings, learner, publisher, shared.config.kafka.partitioner)
+        asking = Asking(
+            shared.reads, ours, shared.settings, learner, publisher, shared.config.kafka.partitioner, sink.over
+        )
         async with anyio.create_task_group() as tasks, learner:
             self._running = learner, publisher, ledger, intake
             tasks.start_soon(publisher.run)

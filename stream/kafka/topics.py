@@ -43,6 +43,7 @@ async def create(
         another number of partitions.
     """
     names: dict[str, str] = asdict(topics)
+    largest = kafka.max_message_bytes
     async with _admin(kafka) as admin:
         there = await _partitions(admin)
         missing = {role: name for role, name in names.items() if name not in there}
@@ -56,7 +57,7 @@ async def create(
             return []
         copies = replication or await _default_replication(admin)
         new = [
-            NewTopic(name, count, copies, topic_configs={**settings_for(role), **(more or {}).get(role, {})})
+            NewTopic(name, count, copies, topic_configs={**settings_for(role, largest), **(more or {}).get(role, {})})
             for role, name in missing.items()
         ]
         answer = await admin.create_topics(new)
@@ -75,7 +76,7 @@ async def check(kafka: Kafka, topics: Topics, partitions: int | None = None) -> 
     :param partitions: how many each must have; as many as the topic of traces when None.
     :raises ClusterError: when the cluster cannot be reached or does not let us look.
     """
-    return faults(topics, await found(kafka, topics), kafka.bootstrap, partitions)
+    return faults(topics, await found(kafka, topics), kafka.bootstrap, partitions, kafka.max_message_bytes)
 
 
 async def found(kafka: Kafka, topics: Topics) -> dict[str, TopicFound]:

@@ -119,8 +119,8 @@ def taken(service: Service, *but: int) -> int:
     return sum(each.traces for tp, each in tenures.items() if tp.partition not in but)
 
 
-async def until(condition: Callable[[], Any], seconds: float = 40.0) -> None:
-    """Wait for something."""
+async def until(condition: Callable[[], Any], seconds: float = 90.0) -> None:
+    """Wait for something; a machine may be busy."""
     with anyio.fail_after(seconds):
         while not condition():
             await anyio.sleep(0.02)
@@ -187,10 +187,12 @@ async def fates(config: Config) -> dict[tuple[int, int], list[str]]:
             rejected = {id for id, _ in each.rejected}
             for (id, _), offset in zip(each.traces, each.offsets, strict=False):
                 if id not in rejected:
-                    tell(each.source, offset, "learned")
+                    tell(each.source, offset, "refused" if each.refused else "learned")
         elif isinstance(each, Fates):
             for offset, _, _ in each.duplicates:
                 tell(each.source, offset, "duplicate")
+            for offset, _, _, _ in each.refused:
+                tell(each.source, offset, "refused")
             for offset in each.skipped:
                 tell(each.source, offset, "skipped")
     for reject in await rejects(config):

@@ -241,3 +241,26 @@ async def test_a_quiet_partition_commits_past_markers(kafka: str, unique: str) -
     finally:
         await admin.close()
     assert len(await read_all(config, config.topics.rejects)) == 0
+
+
+async def test_thousands_of_repeats_are_told_in_records_that_fit(kafka: str, unique: str) -> None:
+    config = configured(kafka, unique)
+    await made(config)
+    once = [trace(number, PROMPT, id=f"{number}-" + "x" * 490) for number in range(5)]
+    placed = await send(config, [*once, *(once[number % 5] for number in range(2_500))])
+    async with serving(config) as service:
+        await until(lambda: service.tally.duplicates == 2_500)
+    told = await fates(config)
+    assert [told[place] for place in placed] == [["learned"]] * 5 + [["duplicate"]] * 2_500
+    assert max(len(record.value) for record in await read_all(config, config.topics.deltas)) < 1 << 20
+
+
+async def test_names_that_would_fill_our_records_are_rejected(kafka: str, unique: str) -> None:
+    config = configured(kafka, unique)
+    await made(config)
+    await send(config, [trace(number, PROMPT, **{field: "x" * 501}) for number, field in enumerate(("id", "session"))])
+    async with serving(config) as service:
+        await until(lambda: service.tally.rejected == 2)
+    assert {each.reason for each in await rejects(config)} == {
+        "its id, prompt or session is longer than 500 characters"
+    }

@@ -42,6 +42,8 @@ def _deltas(history: History, given: Given) -> Iterator[str]:
                 given[delta.partition, offset].append(("duplicate", prompt, id))
             for offset in record.skipped:
                 given[delta.partition, offset].append(("skipped", "", ""))
+            for offset, prompt, id, _ in record.refused:
+                given[delta.partition, offset].append(("refused", prompt, id))
             if record.lost:
                 yield f"{where} says that {record.lost} are lost, and nothing expires here"
         elif isinstance(record, Made):
@@ -49,10 +51,11 @@ def _deltas(history: History, given: Given) -> Iterator[str]:
                 yield f"{where} is learned from {record.source or 'nowhere'}"
             if len(record.offsets) != len(record.traces):
                 yield f"{where} names {len(record.traces)} traces and {len(record.offsets)} offsets"
-            refused = {id for id, _ in record.rejected}
+            rejected_ids = {id for id, _ in record.rejected}
+            fate: Fate = "refused" if record.refused else "learned"
             for (id, _), offset in zip(record.traces, record.offsets, strict=False):
-                if id not in refused:
-                    given[delta.partition, offset].append(("learned", record.prompt, id))
+                if id not in rejected_ids:
+                    given[delta.partition, offset].append((fate, record.prompt, id))
 
 
 def _rejects(history: History, given: Given, arrived: dict[tuple[int, int], Stored]) -> Iterator[str]:

@@ -9,7 +9,7 @@ import anyio
 from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import KafkaError
 
-from stream.kafka.broker import Broker
+from stream.kafka.broker import Broker, NotStarted
 from tests.kafka.faults import dump
 from tests.kafka.faults.feed import Feed
 from tests.kafka.faults.schedule import Round
@@ -17,6 +17,7 @@ from tests.kafka.faults.stopping import stop
 from tests.kafka.faults.workers import Fleet, Worker
 
 _SPOT_SECONDS = 15.0
+_TRIES = 3
 _BEYOND = 0.5  # over the session, so that a frozen worker has lost it for sure
 
 
@@ -83,7 +84,7 @@ class Harm:
     async def _to_broker(self, this: Round) -> str:
         broker = self._broker
         if this.kind == "stop broker":
-            await broker.restart()
+            await self._restart()
             return "broker stopped and started"
         if this.kind == "freeze broker":
             broker.freeze()
@@ -92,8 +93,18 @@ class Harm:
             return f"SIGSTOP to the broker for {2 * this.lasts:.1f} s"
         broker.kill()
         await anyio.sleep(this.lasts / 2)
-        await broker.restart()
+        await self._restart()
         return f"kill -9 broker after {this.delay:.2f} s, started {this.lasts / 2:.1f} s later"
+
+    async def _restart(self) -> None:
+        for attempt in range(_TRIES):
+            try:
+                await self._broker.restart()
+            except NotStarted:  # a start that takes too long on a busy machine ends by Kafka's own timeouts
+                if attempt == _TRIES - 1:
+                    raise
+            else:
+                return
 
     async def _in_transaction(self, this: Round) -> str:
         """Kill the broker, or the worker that writes, when a transaction has written something and not ended."""
@@ -111,7 +122,7 @@ class Harm:
                 told = f"kill -9 {worker} {when}, {self._fleet.start()} started"
         if "broker" in this.kind:
             await anyio.sleep(this.lasts / 2)
-            await self._broker.restart()
+            await self._restart()
         return told
 
     @asynccontextmanager

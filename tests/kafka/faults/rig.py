@@ -53,9 +53,12 @@ share = 1.0
 run = 1000000
 """
 
-# A broker that was frozen past its session fences itself, being its own controller, and then loses the ends of
-# transactions for good: Kafka takes partitions without a leader for deleted ones.
-BROKER = {"log.cleaner.backoff.ms": "1000", "broker.session.timeout.ms": "60000"}
+# After a kill the broker cannot come back before its own controller has given it up.
+BROKER = {
+    "log.cleaner.backoff.ms": "1000",
+    "broker.session.timeout.ms": "5000",
+    "broker.heartbeat.interval.ms": "1000",
+}
 FOR_EVER_MS = str(2**63 - 1)
 # Traces may lie in the future; states are compacted all the time; updates never are, so that each can be looked at.
 MORE = {

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from aiokafka.partitioner import murmur2
 
-Fate = Literal["learned", "duplicate", "rejected", "skipped"]
+Fate = Literal["learned", "duplicate", "refused", "rejected", "skipped"]
 
 
 class Stored(NamedTuple):
