@@ -15,6 +15,7 @@ from stream.exits import FAILED, OK
 from stream.kafka.address import at_cluster
 from stream.kafka.errors import StopHung
 from stream.kafka.garbage import collect_seldom
+from stream.kafka.quiet import Seldom
 from stream.kafka.service import Service
 from stream.logs import configure
 from stream.terminal import counted, flush, line, say
@@ -28,6 +29,9 @@ def run(options: Namespace, config: Config) -> int:
     for name, level in (("aiokafka", logging.WARNING), ("aiokafka.producer.sender", logging.ERROR)):
         # The sender warns of every transaction that has to wait a moment for the one before it.
         logging.getLogger(name).setLevel(logging.DEBUG if options.verbose else level)
+    if not options.verbose:
+        for handler in logging.getLogger().handlers:
+            handler.addFilter(Seldom())
     collect_seldom()
     try:
         tally = anyio.run(_until_a_signal, at_cluster(config, options.at))

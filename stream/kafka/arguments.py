@@ -104,7 +104,7 @@ remembered."""
 _RUNNING = """
 
 It runs until SIGTERM or Ctrl-C, which closes the open windows, publishes them and leaves; a second one cuts that short.
-Start as many as there are partitions: they share them. Killed at any instant it loses nothing: each trace has exactly
+Start one, or up to one a partition: they share them. Killed at any instant it loses nothing: each trace has exactly
 one fate, and what was under way is read again. Logs go to stderr, as JSON lines where that is no terminal."""
 
 KAFKA_COMMANDS = (

@@ -133,7 +133,7 @@ def _setting(name: str, rule: Rule, value: str, bootstrap: str) -> str:
 
 
 def _partitions(name: str, has: int, needs: int, bootstrap: str) -> str:
-    told = f"{name} has {has} partitions and needs {needs}, as many as the topic of traces"
+    told = f"{name} has {has} partitions and needs {needs}, as all topics of the service"
     if has < needs:
         return (
             f"{told}; if nothing was learned with these topics yet, mend it with kafka-topics.sh --bootstrap-server "

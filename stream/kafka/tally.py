@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import structlog
+
 from stream.config import Rejects
 from stream.replay import TooManyRejects
+
+log = structlog.get_logger()
 
 
 class Tally:
@@ -40,6 +44,8 @@ class Tally:
         """
         self.records += 1
         self.rejected += 1
+        if self.rejected.bit_count() == 1:  # the first, and at ever greater distances, or a flood would fill the log
+            log.warning("record rejected", where=where, reason=reason, rejected=self.rejected, records=self.records)
         self._bad_run += 1
         limits = self._limits
         in_a_row = self._bad_run >= limits.run
