@@ -17,7 +17,7 @@ from aiokafka.errors import (
     TransactionalIdAuthorizationFailed,
 )
 
-from stream.kafka.stopping import stop
+from stream.kafka.stopping import start, stop
 
 NEVER = (
     InvalidTopicError,
@@ -72,7 +72,7 @@ async def producer(
 
 async def _started(made: AIOKafkaProducer) -> None:
     try:
-        await made.start()
+        await start(made)
     except AssertionError as error:  # aiokafka's own, while it knows no broker that it could ask
         raise KafkaConnectionError(str(error)) from error
 

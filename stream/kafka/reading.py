@@ -10,7 +10,7 @@ import anyio
 from aiokafka import AIOKafkaConsumer
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
-from stream.kafka.stopping import stop
+from stream.kafka.stopping import start, stop
 
 _POLL_MS = 200
 _RECORDS = 2_000
@@ -32,7 +32,7 @@ async def reader(connection: Mapping[str, Any], **options: Any) -> AsyncIterator
         }
     )
     try:
-        await consumer.start()
+        await start(consumer)
         yield consumer
     finally:
         await stop(consumer, _STOP_SECONDS)

@@ -1,6 +1,7 @@
-"""Stopping aiokafka's clients: within seconds, and without the cancellations of their own tasks.
+"""Starting and stopping aiokafka's clients: within seconds, and without the cancellations of their own tasks.
 
-A consumer that is stopped while its broker is down raises the cancellation of a fetch that was waiting to be tried
+A client that is cancelled while it starts forgets the connection that it had just made, so a start is let come to its
+end. A consumer that is stopped while its broker is down raises the cancellation of a fetch that was waiting to be tried
 again. Nobody cancelled us then, yet a task group that such a thing gets out of ends, with all its tasks and no error.
 """
 
@@ -10,6 +11,27 @@ import asyncio
 from typing import Any
 
 import anyio
+
+_GRACE_SECONDS = 2.0
+
+
+async def start(client: Any) -> None:
+    """Start a consumer or a producer; in a task that is cancelled it may still take a moment, and is to be stopped.
+
+    :raises KafkaError: as its own start does.
+    """
+    starting = asyncio.ensure_future(client.start())
+    try:
+        await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait({starting}, timeout=_GRACE_SECONDS)
+            if not starting.done():
+                starting.cancel()
+                await asyncio.wait({starting}, timeout=_GRACE_SECONDS)
+        if starting.done() and not starting.cancelled():
+            starting.exception()  # or it would be told that nobody asked for it
+        raise
 
 
 async def stop(client: Any, seconds: float) -> bool:

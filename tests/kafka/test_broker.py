@@ -66,7 +66,8 @@ async def test_a_broker_is_stopped_frozen_killed_and_goes_on_where_it_was(own_br
 
     broker.freeze()
     assert is_there(first)
-    assert not await answers(address)
+    while await answers(address):  # a process of many threads takes a moment to stop
+        pass
     broker.thaw()
     while not await answers(address):
         pass

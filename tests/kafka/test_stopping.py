@@ -7,7 +7,7 @@ import asyncio
 import anyio
 import pytest
 
-from stream.kafka.stopping import stop
+from stream.kafka.stopping import start, stop
 
 
 class Client:
@@ -63,3 +63,46 @@ async def test_stop_in_a_task_that_is_cancelled(how: str) -> None:
             stopped.append(await stop(client, 0.05))
     assert stopped == [how != "hangs"]
     assert scope.cancelled_caught
+
+
+class Starting:
+    """A client whose start makes a connection, and forgets it when it is cancelled half way."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.state = "new"
+
+    async def start(self) -> None:
+        self.state = "connected"
+        try:
+            await asyncio.sleep(self.seconds)
+        except asyncio.CancelledError:
+            self.state = "leaked"
+            raise
+        self.state = "started"
+
+
+async def test_a_start_that_is_cancelled_comes_to_its_end() -> None:
+    client = Starting(0.05)
+    with anyio.move_on_after(0.01) as scope:
+        await start(client)
+    assert scope.cancelled_caught
+    assert client.state == "started"
+
+
+async def test_a_start_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stream.kafka.stopping._GRACE_SECONDS", 0.01)
+    client = Starting(60)
+    with anyio.move_on_after(0.01) as scope:
+        await start(client)
+    assert scope.cancelled_caught
+    assert client.state == "leaked"
+
+
+async def test_what_a_start_raises_is_raised() -> None:
+    class Fails:
+        async def start(self) -> None:
+            raise OSError("no broker")
+
+    with pytest.raises(OSError, match="no broker"):
+        await start(Fails())
