@@ -14,7 +14,6 @@ from stream.config import Config
 from stream.exits import FAILED, OK
 from stream.kafka.address import at_cluster
 from stream.kafka.errors import StopHung
-from stream.kafka.garbage import collect_seldom
 from stream.kafka.quiet import Seldom
 from stream.kafka.service import Service
 from stream.logs import configure
@@ -32,7 +31,6 @@ def run(options: Namespace, config: Config) -> int:
     if not options.verbose:
         for handler in logging.getLogger().handlers:
             handler.addFilter(Seldom())
-    collect_seldom()
     try:
         tally = anyio.run(_until_a_signal, at_cluster(config, options.at))
     except StopHung as error:

@@ -54,6 +54,7 @@ def test_the_section_tells_the_share_of_the_raw_loop() -> None:
     latency = Latency(0.01, 0.05, 100, 2_500.0)
     text = section(Results(rates, latency, Failover([11.0], [10.0]), waiting, Load(0.5, 2.0), 1))
     assert f"| 1 kB | {OURS} | **625** (625 to 625) | 62% | 800.0 | 50 |" in text
+    assert "met at 1 kB (62%)" in text
     assert "| 80 to 81 MB |" in text
     assert "| 11.0 s |" in text
     assert msgspec.json.decode(msgspec.json.encode(rates[1_000][RAW][0]), type=Measured) == rates[1_000][RAW][0]

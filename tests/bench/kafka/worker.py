@@ -21,7 +21,6 @@ from msgspec import Struct
 
 from operators import Bullet, Curation, Given, Insight, Reflection, Trace, identity, union
 from stream.config import load
-from stream.kafka.garbage import collect_seldom
 from stream.kafka.service import Service
 from stream.logs import configure
 from tests.bench.kafka.load import PROMPTS, WINDOW
@@ -131,7 +130,6 @@ def main() -> None:
     configure("info")
     for name, level in (("aiokafka", logging.WARNING), ("aiokafka.producer.sender", logging.ERROR)):
         logging.getLogger(name).setLevel(level)
-    collect_seldom()
     sys.stdout.write(msgspec.json.encode(anyio.run(run, options)).decode() + "\n")
 
 
