@@ -48,7 +48,7 @@ async def test_each_kind_makes_its_version(kafka: str, unique: str) -> None:
     await made(config)
     await send(config, [trace(number, PROMPT) for number in range(10)])
     async with serving(config) as service:
-        await until(lambda: service.tally.versions == 2)
+        await until(lambda: service.tally.versions >= 2)
         first, second, third = (each.id for each in (await shown(config))[:3])
         await ask(
             config,
@@ -56,7 +56,7 @@ async def test_each_kind_makes_its_version(kafka: str, unique: str) -> None:
             {"kind": "edit", "bullet": second, "content": "Amounts are whole cents."},
             {"kind": "remove", "bullet": third},
         )
-        await until(lambda: service.tally.versions == 5)
+        await until(lambda: service.tally.versions >= 5)
         bullets = {each.id: each for each in await shown(config)}
         assert bullets[first].pinned
         assert bullets[second].content == "Amounts are whole cents."
@@ -67,10 +67,10 @@ async def test_each_kind_makes_its_version(kafka: str, unique: str) -> None:
             {"kind": "import", "bullets": [{"section": "OTHERS", "content": "Ask before you refund."}]},
             {"kind": "rollback", "to": 1},
         )
-        await until(lambda: service.tally.versions == 8)
+        await until(lambda: service.tally.versions >= 8)
         # Lessons learned later go on from there, and a person's decisions stay.
         await send(config, [trace(number, PROMPT) for number in range(10, 15)])
-        await until(lambda: service.tally.versions == 9)
+        await until(lambda: service.tally.versions >= 9)
     made_by = {each.version: each for each in await versions(config)}
     assert [made_by[version].kind for version in range(1, 10)] == [
         *["window"] * 2,
@@ -106,7 +106,7 @@ async def test_what_cannot_be_done_is_answered_with_the_reason(kafka: str, uniqu
         ({"kind": "import"}, "an import without bullets"),
     ]
     async with serving(config) as service:
-        await until(lambda: service.tally.versions == 1)
+        await until(lambda: service.tally.versions >= 1)
         offsets = await ask(config, *(control for control, _ in asked))
         with_all: dict[int, Answer] = {}
         while len(with_all) < len(asked):
@@ -141,12 +141,12 @@ async def test_a_persons_decision_outlives_the_learners(kafka: str, unique: str,
     await made(config)
     await send(config, [trace(0, PROMPT) for _ in range(1)] + [trace(number * 7, PROMPT) for number in range(1, 5)])
     async with serving(config) as service:
-        await until(lambda: service.tally.versions == 1)
+        await until(lambda: service.tally.versions >= 1)
         (bullet,) = await shown(config)
         await ask(config, {"kind": kind, "bullet": bullet.bullet, "content": "Mine."})
-        await until(lambda: service.tally.versions == 2)
+        await until(lambda: service.tally.versions >= 2)
         await ask(config, {"kind": "rollback", "to": 0})
-        await until(lambda: service.tally.versions == 3)
+        await until(lambda: service.tally.versions >= 3)
     (kept,) = await shown(config)
     assert kept.content == ("Mine." if kind == "edit" else bullet.content)
     assert kept.id == bullet.id

@@ -34,7 +34,7 @@ async def test_a_long_take_over_keeps_its_place_in_the_group(
         await until(lambda: service.member is not None and service.member.tenures)
         assert service.member is not None
         epoch = service.member.epoch
-        await until(lambda: service.tally.versions == 1)
+        await until(lambda: service.tally.versions >= 1)
         assert service.member.epoch == epoch
 
 
@@ -79,12 +79,12 @@ async def test_a_worker_that_stood_still_gives_up_what_it_had(kafka: str, unique
     await made(config)
     placed = await send(config, [trace(number, PROMPTS[0]) for number in range(13)])
     async with serving(config) as service:
-        await until(lambda: service.tally.versions == 2)
+        await until(lambda: service.tally.versions >= 2)
         before = service.member
         time.sleep(config.kafka.session_timeout + 2)  # noqa: ASYNC251  # heavy work in the loop, a stopped machine
         await until(lambda: service.member is not before)
         placed += await send(config, [trace(number, PROMPTS[0]) for number in range(13, 25)])
-        await until(lambda: service.tally.versions == 5)
+        await until(lambda: service.tally.versions >= 5)
     assert await fates(config) == {place: ["learned"] for place in placed}
 
 
@@ -103,5 +103,5 @@ async def test_a_silent_consumer_is_built_anew(kafka: str, unique: str, monkeypa
 
         monkeypatch.setattr(before.source._consumer, "getmany", nothing)
         placed = await send(config, [trace(number, PROMPTS[0]) for number in range(5)])
-        await until(lambda: service.member is not before and service.tally.versions == 1)
+        await until(lambda: service.member is not before and service.tally.versions >= 1)
     assert await fates(config) == {place: ["learned"] for place in placed}

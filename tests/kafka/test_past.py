@@ -145,7 +145,7 @@ async def test_an_agent_that_had_read_an_old_version_votes_on_its_bullets(kafka:
     lineage = lineage_of(await cluster_id(config.kafka), config.kafka.group, config.topics.traces)
     await send(config, [trace(number, PROMPT) for number in range(24)])
     async with serving(config) as service:
-        await until(lambda: service.tally.versions == 12)
+        await until(lambda: service.tally.versions >= 12)
     first, newest = (await updates(config))[0], (await updates(config))[-1]
     old = {bullet.bullet for bullet in first.bullets}
     assert old
@@ -156,7 +156,7 @@ async def test_an_agent_that_had_read_an_old_version_votes_on_its_bullets(kafka:
     await send(config, again)
     # Another process, which has published none of them.
     async with serving(config) as service:
-        await until(lambda: service.tally.versions == 1)
+        await until(lambda: service.tally.versions >= 1)
     last = (await versions(config))[-1]
     assert {vote.trace for vote in last.delta.votes} == {"t-000700"}
     assert {vote.bullet for vote in last.delta.votes} <= old

@@ -76,7 +76,7 @@ async def test_one_failed_send_commits_nothing_of_the_transaction(kafka: str, un
     assert await committed(config) == 0
     await limit(config, role, 8 << 20)
     async with serving(config) as service:
-        await until(lambda: service.tally.versions == 1)
+        await until(lambda: service.tally.versions >= 1)
     assert set(map(tuple, (await fates(config)).values())) == {("learned",)}
 
 
@@ -114,7 +114,7 @@ async def test_what_expired_unread_stops_the_service_unless_told(kafka: str, uni
     assert await updates(config) == []
     config = replace(config, service=replace(config.service, on_loss="continue"))
     async with serving(config) as service:
-        await until(lambda: service.tally.versions == 1)
+        await until(lambda: service.tally.versions >= 1)
         assert service.tally.lost == 7
     told = [each for each in await deltas(config) if isinstance(each, Fates)]
     assert [each.lost for each in told] == [((0, 6),)]

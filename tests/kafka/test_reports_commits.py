@@ -72,7 +72,7 @@ async def test_report_01_a_slow_head_is_read_again_after_a_kill(kafka: str, uniq
         done = Position(0, sum(1 << offset for _, offset in quick))
         assert await position() == done
         async with serving(config) as service:
-            await until(lambda: service.tally.versions == 1)
+            await until(lambda: service.tally.versions >= 1)
         assert await position() == Position(15)
     assert await fates(config) == {place: ["learned"] for place in [*slow, *quick]}
 
@@ -88,12 +88,12 @@ async def test_report_02_a_partition_that_comes_back_is_tracked_anew(kafka: str,
         async with serving(config, method=stalling) as first:
             await until(lambda: taken(first) == 10)
             async with serving(config, method=free) as second:  # one of the two goes away, is learned from, comes back
-                await until(lambda: second.tally.versions == 1)
+                await until(lambda: second.tally.versions >= 1)
                 placed += await send(config, [trace(100 + n, prompts[n % 2]) for n in range(10)], partitions=2)
-                await until(lambda: second.tally.versions == 2)
+                await until(lambda: second.tally.versions >= 2)
             placed += await send(config, [trace(200 + n, prompts[n % 2]) for n in range(10)], partitions=2)
             stalling.release()
-            await until(lambda: first.tally.versions == 4)
+            await until(lambda: first.tally.versions >= 4)
         assert [await position(0), await position(1)] == [Position(15), Position(15)]
     assert await fates(config) == {place: ["learned"] for place in placed}
 
@@ -166,7 +166,7 @@ async def test_report_04_what_is_finished_when_a_revoke_comes_is_not_done_again(
         async with serving(config, method=other) as second:
             await until(lambda: reading(second) and taken(first) == 3 and taken(second) == 3)
             placed += await send(config, [trace(100 + n, prompts[n % 2]) for n in range(4)], partitions=2)
-            await until(lambda: first.tally.versions == 3 and second.tally.versions == 1)
+            await until(lambda: first.tally.versions >= 3 and second.tally.versions >= 1)
     windows = [each for each in await versions(config) if each.window == 1]
     assert not {id for each in windows for id, _ in each.traces} & set(other.calls), "published, and done again"
     assert set(method.calls.values()) == {1}, "finished, and done again by the same worker"
@@ -221,6 +221,6 @@ async def test_report_10_each_partition_goes_back_to_its_own_position(
             numbers = range(start, start + 30)
             placed += await send(config, [trace(number, prompts[number % 3]) for number in numbers], partitions=3)
             await anyio.sleep(0.5)
-        await until(lambda: service.tally.learned == 90)
+        await until(lambda: service.tally.learned >= 90)
     assert min(failed.values()) > 2
     assert await fates(config) == {place: ["learned"] for place in placed}

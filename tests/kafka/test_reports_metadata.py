@@ -69,7 +69,7 @@ async def test_report_12_what_is_done_beyond_a_slow_record_always_fits(kafka: st
     slow = Stalling({"slow"})
     async with serving(config, method=slow) as service:
         # Everything but slow records is learned as far as the span goes, and no record past it is taken.
-        await until(lambda: service.tally.learned == SPAN // 2)
+        await until(lambda: service.tally.learned >= SPAN // 2)
         found = (await committed(config))[0]
         assert found.offset == 0
         assert 3_000 < len(found.metadata) <= metadata.LIMIT
@@ -88,10 +88,10 @@ async def test_report_12_a_slow_record_and_a_restart(kafka: str, unique: str) ->
     await made(config)
     placed = await send(config, [trace(number, ("slow", "quick")[number % 2]) for number in range(200)])
     async with serving(config, method=Stalling({"slow"})) as service:
-        await until(lambda: service.tally.learned == 100)
+        await until(lambda: service.tally.learned >= 100)
     again = Stalling(set(), awaited=True)
     async with serving(config, method=again) as service:
-        await until(lambda: service.tally.learned == 100)
+        await until(lambda: service.tally.learned >= 100)
     assert set(again.calls) == {f"t-{number:06}" for number in range(0, 200, 2)}
     assert await fates(config) == {place: ["learned"] for place in placed}
 
@@ -128,7 +128,7 @@ async def test_report_13_nobody_elses_word_is_taken_for_what_is_done(kafka: str,
     prompts = [at_home(number, count) for number in range(count)]
     learned = await send(config, [trace(n, prompts[n % count]) for n in range(5 * count)], partitions=count)
     async with serving(config) as service:
-        await until(lambda: service.tally.versions == count)
+        await until(lambda: service.tally.versions >= count)
     was = await committed(config, count)
     assert {each.offset for each in was.values()} == {5}
     hostile = {at: change(was[at], was[(at + 1) % count]) for at, change in enumerate(HOSTILE.values())}
@@ -137,11 +137,11 @@ async def test_report_13_nobody_elses_word_is_taken_for_what_is_done(kafka: str,
     with ending_by(PartitionHalted, f"has offset {hostile[0].offset} of {config.topics.traces}/0"):
         async with serving(config) as service:
             await until(lambda: service.member is not None and len(service.member.halted) == len(HOSTILE))
-            await until(lambda: service.tally.versions == 1)
+            await until(lambda: service.tally.versions >= 1)
     alone = [place for place in placed if place[0] == count - 1]
     assert await fates(config) == {place: ["learned"] for place in [*learned, *alone]}
     assert {at: each for at, each in (await committed(config, count)).items() if at in hostile} == hostile
     await commit(config, {at: was[at] for at in hostile})  # put right again, all is read that was not done
     async with serving(config) as service:
-        await until(lambda: service.tally.versions == len(HOSTILE))
+        await until(lambda: service.tally.versions >= len(HOSTILE))
     assert await fates(config) == {place: ["learned"] for place in [*learned, *placed]}

@@ -39,7 +39,7 @@ async def test_learns_and_publishes(kafka: str, unique: str) -> None:
     await made(config)
     placed = await send(config, [trace(number, PROMPT) for number in range(12)])
     async with serving(config) as service:
-        await until(lambda: service.tally.versions == 2)
+        await until(lambda: service.tally.versions >= 2)
     found = await updates(config)
     assert [update.version for update in found] == [1, 2, 3]  # the last is what the drain closed
     assert found[0].learned.offsets == {f"{config.topics.traces}/0": [(0, 4)]}
@@ -82,10 +82,10 @@ async def test_a_trace_sent_twice_teaches_once(kafka: str, unique: str) -> None:
     once = [trace(number, PROMPT) for number in range(5)]
     placed = await send(config, [*once[:3], once[0], *once[3:]])
     async with serving(config) as service:
-        await until(lambda: service.tally.versions == 1)
+        await until(lambda: service.tally.versions >= 1)
     again = await send(config, [*once, trace(5, PROMPT)])  # told apart by the state, after a restart
     async with serving(config) as service:
-        await until(lambda: service.tally.duplicates == 5)
+        await until(lambda: service.tally.duplicates >= 5)
     found = await fates(config)
     assert [found[place] for place in placed] == [["learned"]] * 3 + [["duplicate"]] + [["learned"]] * 2
     assert [found[place] for place in again] == [["duplicate"]] * 5 + [["learned"]]
@@ -97,10 +97,10 @@ async def test_only_the_last_thousand_ids_are_remembered(kafka: str, unique: str
     await made(config)
     await send(config, [trace(number, PROMPT) for number in range(1_005)])
     async with serving(config) as service:
-        await until(lambda: service.tally.versions == 5)
+        await until(lambda: service.tally.versions >= 5)
     again = await send(config, [trace(0, PROMPT), trace(4, PROMPT), trace(5, PROMPT), trace(1_004, PROMPT)])
     async with serving(config) as service:
-        await until(lambda: service.tally.duplicates == 1)
+        await until(lambda: service.tally.duplicates >= 1)
     found = await fates(config)
     # The first five had been pushed out; each that was taken again pushed out the next.
     assert [found[place] for place in again] == [["learned"]] * 3 + [["duplicate"]]
@@ -128,7 +128,7 @@ async def test_poison_among_good_traces(kafka: str, unique: str) -> None:
     )
     good += await send(config, [trace(number, PROMPT) for number in range(3, 5)])
     async with serving(config) as service:
-        await until(lambda: service.tally.versions == 1 and service.tally.rejected >= 10)
+        await until(lambda: service.tally.versions >= 1 and service.tally.rejected >= 10)
     found = await fates(config)
     assert [found[place] for place in good] == [["learned"]] * 5
     assert [found[place] for place in bad] == [["rejected"]] * 7
@@ -153,7 +153,7 @@ async def test_a_header_key_that_is_no_text_costs_none_of_its_neighbours(kafka: 
     others = await send(config, [trace(number, prompts[1]) for number in range(100, 110)], partitions=2)
     more = await send(config, [trace(number, prompts[0]) for number in range(11, 15)], partitions=2)
     async with serving(config) as service:
-        await until(lambda: service.tally.versions == 5)
+        await until(lambda: service.tally.versions >= 5)
     found = await fates(config)
     assert found == {place: ["learned"] for place in [*[(0, at) for at in range(11)], *others, *more]}
 
@@ -203,7 +203,7 @@ async def test_a_group_may_start_at_the_end(kafka: str, unique: str) -> None:
     # Where it began is committed, so what comes while nobody runs is not passed over.
     placed = await send(config, [trace(number, PROMPT) for number in range(5, 10)])
     async with serving(config) as service:
-        await until(lambda: service.tally.versions == 1)
+        await until(lambda: service.tally.versions >= 1)
     assert await fates(config) == {place: ["learned"] for place in placed}
 
 
@@ -230,7 +230,7 @@ async def test_a_quiet_partition_commits_past_markers(kafka: str, unique: str) -
     await admin.start()
     try:
         async with serving(config) as service:
-            await until(lambda: service.tally.versions == 1)
+            await until(lambda: service.tally.versions >= 1)
             tp = TopicPartition(config.topics.traces, 0)
             with anyio.fail_after(20):
                 while True:
@@ -249,7 +249,7 @@ async def test_thousands_of_repeats_are_told_in_records_that_fit(kafka: str, uni
     once = [trace(number, PROMPT, id=f"{number}-" + "x" * 490) for number in range(5)]
     placed = await send(config, [*once, *(once[number % 5] for number in range(2_500))])
     async with serving(config) as service:
-        await until(lambda: service.tally.duplicates == 2_500)
+        await until(lambda: service.tally.duplicates >= 2_500)
     told = await fates(config)
     assert [told[place] for place in placed] == [["learned"]] * 5 + [["duplicate"]] * 2_500
     assert max(len(record.value) for record in await read_all(config, config.topics.deltas)) < 1 << 20
@@ -260,7 +260,7 @@ async def test_names_that_would_fill_our_records_are_rejected(kafka: str, unique
     await made(config)
     await send(config, [trace(number, PROMPT, **{field: "x" * 501}) for number, field in enumerate(("id", "session"))])
     async with serving(config) as service:
-        await until(lambda: service.tally.rejected == 2)
+        await until(lambda: service.tally.rejected >= 2)
     assert {each.reason for each in await rejects(config)} == {
         "its id, prompt or session is longer than 500 characters"
     }

@@ -84,7 +84,7 @@ async def test_a_stalled_partition_starves_no_other(kafka: str, unique: str) -> 
     assert most <= 100 + 3 * 12, "a partition may hold one poll more than its share"
     assert await fates(config) == {place: ["learned"] for place in placed if place[0] != 0}
     async with serving(config) as service:
-        await until(lambda: service.tally.learned == 300)
+        await until(lambda: service.tally.learned >= 300)
     assert await fates(config) == {place: ["learned"] for place in placed}
 
 
@@ -96,7 +96,7 @@ async def test_an_undecodable_header_in_an_idle_stream(kafka: str, unique: str, 
     async with serving(config) as service:
         await until(lambda: published(service))
         await produce_raw(kafka, config.topics.traces, 1, raw(at_home(1, 3), range(5), bad))
-        await until(lambda: service.tally.versions == 1)
+        await until(lambda: service.tally.versions >= 1)
     assert await fates(config) == {(1, at): ["learned"] for at in range(5)}
 
 
@@ -109,7 +109,7 @@ async def test_undecodable_headers_in_two_partitions_cost_none_of_three(kafka: s
             batch = raw(prompt, range(start, start + 10), bad)
             await produce_raw(kafka, config.topics.traces, partition, batch, codec=partition)
     async with serving(config) as service:
-        await until(lambda: service.tally.versions == 30)
+        await until(lambda: service.tally.versions >= 30)
     assert await fates(config) == {(partition, at): ["learned"] for partition in range(3) for at in range(50)}
 
 
@@ -132,9 +132,9 @@ async def test_an_undecodable_header_without_c_extensions(
     await made(config, 2)
     await produce_raw(kafka, config.topics.traces, 0, raw(at_home(0, 2), range(15), {0, 8}), codec=1)
     async with serving(config) as service:
-        await until(lambda: service.tally.versions == 3)
+        await until(lambda: service.tally.versions >= 3)
         await produce_raw(kafka, config.topics.traces, 0, raw(at_home(0, 2), range(15, 20), {15}))
-        await until(lambda: service.tally.versions == 4)
+        await until(lambda: service.tally.versions >= 4)
     assert await fates(config) == {(0, at): ["learned"] for at in range(20)}
 
 
@@ -160,13 +160,13 @@ async def test_a_damaged_batch_is_fetched_again_and_halts_its_partition_in_the_e
     await produce_raw(kafka, config.topics.traces, 0, raw(at_home(0, 2), range(5), {0}))
     if times == 3:
         async with serving(config) as service:
-            await until(lambda: service.tally.versions == 1)
+            await until(lambda: service.tally.versions >= 1)
         assert await fates(config) == {(0, at): ["learned"] for at in range(5)}
         return
     with ending_by(PartitionHalted, "what lies at offset 0 of"):
         async with serving(config) as service:
             await until(lambda: service.member is not None and service.member.halted)
             placed = await send(config, [trace(number, at_home(1, 2)) for number in range(10)], partitions=2)
-            await until(lambda: service.tally.versions == 2)
+            await until(lambda: service.tally.versions >= 2)
     assert tries == 5
     assert await fates(config) == {place: ["learned"] for place in placed}

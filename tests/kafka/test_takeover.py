@@ -156,12 +156,12 @@ async def test_a_worker_that_was_fenced_takes_over_anew(kafka: str, unique: str)
     await send(config, [trace(number, PROMPT) for number in range(8)])
     records = await read_all(config, config.topics.traces)
     async with serving(config) as service:
-        await until(lambda: service.tally.versions == 1)
+        await until(lambda: service.tally.versions >= 1)
         async with owning(config) as twin:  # it fences the service's producer
             assert await twin.begins() == 5
             twin.tenure.take(records[5:])
             placed = await send(config, [trace(number, PROMPT) for number in range(8, 20)])
-            await until(lambda: service.tally.versions == 3)
+            await until(lambda: service.tally.versions >= 3)
             twin.tenure.abandon()
     found = await versions(config)
     assert [each.version for each in found] == list(range(1, len(found) + 1))
@@ -193,7 +193,7 @@ async def test_a_coordinator_that_loads_is_asked_again(kafka: str, unique: str) 
     await made(config)
     await send(config, [trace(number, PROMPT) for number in range(5)])
     async with serving(config) as service:
-        await until(lambda: service.tally.versions == 1)
+        await until(lambda: service.tally.versions >= 1)
     admin = AIOKafkaAdminClient(bootstrap_servers=kafka)
     meter = AIOKafkaConsumer(bootstrap_servers=kafka)
     await admin.start()
@@ -217,7 +217,7 @@ async def test_a_commit_that_is_not_ours_halts_the_partition(kafka: str, unique:
     await made(config)
     await send(config, [trace(number, PROMPT) for number in range(10)])
     async with serving(config) as service:
-        await until(lambda: service.tally.versions == 2)
+        await until(lambda: service.tally.versions >= 2)
     consumer = AIOKafkaConsumer(bootstrap_servers=kafka, group_id=config.kafka.group, enable_auto_commit=False)
     await consumer.start()
     try:

@@ -95,7 +95,7 @@ async def test_what_is_too_large_is_pruned_and_then_refused_and_nothing_halts(ka
     placed += await send(config, [teaches(4, PROMPT, "g*100"), teaches(5, PROMPT, "h*100")])
     placed += await send(config, [teaches(6, OTHER, "a*10"), teaches(7, OTHER, "b*10")])
     async with serving(config, method=Teaching()) as service:
-        await until(lambda: service.tally.versions == 4)
+        await until(lambda: service.tally.versions >= 4)
         assert (service.tally.learned, service.tally.refused) == (6, 2)
     by_version = {each.version: each for each in await versions(config) if each.prompt == PROMPT}
     assert sorted(by_version) == [1, 2, 3]
@@ -112,7 +112,7 @@ async def test_what_is_too_large_is_pruned_and_then_refused_and_nothing_halts(ka
     # The state that another process goes on from is that of what stands, not of what did not fit.
     placed += await send(config, [teaches(8, PROMPT, "i*10"), teaches(9, PROMPT, "j*10")])
     async with serving(config, method=Teaching()) as service:
-        await until(lambda: service.tally.versions == 1)
+        await until(lambda: service.tally.versions >= 1)
     last = (await updates(config))[-1]
     assert {each.bullet for each in mine[2].bullets} < {each.bullet for each in last.bullets}
     assert last.version == 4
@@ -124,14 +124,14 @@ async def test_a_prompt_whose_state_leaves_no_room_is_held_and_others_go_on(kafk
     # What was pruned stands in the state still: its text is needed when it is taught again.
     placed = await send(config, [teaches(0, PROMPT, "a*30000", "b*30000"), teaches(1, PROMPT, "c*31000", "d*32000")])
     async with serving(config, method=Teaching()) as service:
-        await until(lambda: service.tally.versions == 1)
+        await until(lambda: service.tally.versions >= 1)
         placed += await send(config, [teaches(number, PROMPT, "e*10") for number in range(2, 6)])
         placed += await send(config, [teaches(number, OTHER, "e*10") for number in range(6, 10)])
-        await until(lambda: service.tally.versions == 3 and service.tally.refused == 4)
+        await until(lambda: service.tally.versions >= 3 and service.tally.refused == 4)
     # It is held for whoever comes next, without a window.
     placed += await send(config, [teaches(10, PROMPT, "f*10"), teaches(11, PROMPT, "f*10")])
     async with serving(config, method=Teaching()) as service:
-        await until(lambda: service.tally.refused == 2)
+        await until(lambda: service.tally.refused >= 2)
         assert service.tally.versions == 0
     told = [each for each in await deltas(config) if isinstance(each, Fates) and each.refused]
     assert {id for each in told for _, _, id, _ in each.refused} == {"t-2", "t-3", "t-4", "t-5", "t-10", "t-11"}
@@ -144,7 +144,7 @@ async def test_a_prompt_whose_state_leaves_no_room_is_held_and_others_go_on(kafk
         await limit(wider, role, 8 << 20)
     await send(wider, [teaches(12, PROMPT, "g*10"), teaches(13, PROMPT, "g*10")])
     async with serving(wider, method=Teaching()) as service:
-        await until(lambda: service.tally.learned == 2)
+        await until(lambda: service.tally.learned >= 2)
     assert [each.version for each in await versions(wider) if each.prompt == PROMPT] == [1, 2]
 
 
@@ -157,8 +157,8 @@ async def test_a_window_that_cannot_even_be_refused_is_passed(kafka: str, unique
     placed = await send(config, values)
     other = await send(config, [teaches(number, OTHER, "a*10") for number in range(300)])
     async with serving(config, method=Teaching()) as service:
-        await until(lambda: service.tally.versions == 1)
-        await until(lambda: service.tally.refused == 900)
+        await until(lambda: service.tally.versions >= 1)
+        await until(lambda: service.tally.refused >= 900)
     assert await fates(config) == expected(other, refused=placed)
     assert {each.prompt for each in await versions(config)} == {OTHER}
     assert await everything_fits(config)
@@ -174,7 +174,7 @@ async def test_an_import_that_is_too_large_is_declined(kafka: str, unique: str) 
     async with serving(config, method=Teaching()) as service:
         await until(lambda: published(service))
         await send(config, [teaches(0, PROMPT, "a*10"), teaches(1, PROMPT, "b*10")])
-        await until(lambda: service.tally.versions == 1)
+        await until(lambda: service.tally.versions >= 1)
         found: list[Answer] = []
         while not found:
             found = [each for each in await deltas(config) if isinstance(each, Answer)]
