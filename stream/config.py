@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Meta, Struct
 from rapidfuzz import fuzz
 
+from operators.settings import Settings
 from stream.kafka.tables import Kafka, Service, Topics
 
 DEFAULT_STORE = "./tracecomb.d"
@@ -177,6 +178,22 @@ def load(path: str | Path | None = None, flags: Mapping[str, object] | None = No
         return config
     # The file was found good, so what is wrong now is a flag.
     return _convert({**document, "replay": {**document.get("replay", {}), **flags}}, None)
+
+
+def settings(config: Config, **given: Any) -> Settings:
+    """The operators' settings: what a replay and the service have in common, and what is ``given``."""
+    learning = config.learning
+    return Settings(
+        max_staleness=learning.max_staleness,
+        copies=learning.copies,
+        support_traces=learning.support_traces,
+        support_sessions=learning.support_sessions,
+        token_budget=learning.token_budget,
+        fan_in=learning.fan_in,
+        fold_every=learning.fold_every,
+        counters=config.text.counters,
+        **given,
+    )
 
 
 def store_address(at: str | None, environ: Mapping[str, str] = os.environ) -> str:

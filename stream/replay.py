@@ -25,7 +25,7 @@ from operators.state import PromptState, Standing
 from operators.values import Bullet, Trace
 from operators.version import Published
 from operators.wire import message
-from stream.config import Config
+from stream.config import Config, settings
 from stream.controllerfile import Controller, keep_controller, kept_controller
 from stream.intake import Intake, Tally
 from stream.records import Bad, Found, Record, Skipped, Source
@@ -47,19 +47,7 @@ class TooManyRejects(Exception):
 
 def settings_of(config: Config) -> Settings:
     """The operators' settings for a replay: windows close by size, by the bound or at the end, never by time."""
-    learning, given = config.learning, config.replay
-    return Settings(
-        seed=given.seed,
-        max_staleness=learning.max_staleness,
-        copies=learning.copies,
-        support_traces=learning.support_traces,
-        support_sessions=learning.support_sessions,
-        token_budget=learning.token_budget,
-        fan_in=learning.fan_in,
-        fold_every=learning.fold_every,
-        open_traces=learning.open_traces,
-        counters=config.text.counters,
-    )
+    return settings(config, seed=config.replay.seed, open_traces=config.learning.open_traces)
 
 
 def recorded_sizes(store: Store, before: int | None = None) -> dict[str, list[int]]:

@@ -150,11 +150,10 @@ class Publisher:
                         continue
                     self._add([], [], None)
             self._wake = anyio.Event()
-            batches = self._take()
+            batch = self._ready.pop(0)
             fates = self._fates()
-            await self._transact(batches, fates)
-            for batch in batches:
-                batch.committed.set()
+            await self._transact(batch, fates)
+            batch.committed.set()
             self._progress()
 
     def _add(self, messages: Sequence[Message], offsets: Sequence[int], control: int | None) -> anyio.Event:
@@ -176,9 +175,6 @@ class Publisher:
     def _has_fates(self) -> bool:
         return bool(self._duplicates or self._skipped or self._refused)
 
-    def _take(self) -> list[_Batch]:
-        return [self._ready.pop(0)]
-
     def _fates(self) -> list[Fates]:
         """What became of records that are in no window, in as many records as fit the topic."""
         duplicates, skipped, refused, lost = self._duplicates, self._skipped, self._refused, self._lost
@@ -196,10 +192,9 @@ class Publisher:
             for at in range(0, most, step)
         ]
 
-    async def _transact(self, batches: list[_Batch], fates: list[Fates]) -> None:
-        messages = [message for batch in batches for message in batch.messages]
-        done = [offset for batch in batches for offset in batch.offsets]
-        controls = max([self.controls, *(each.control + 1 for each in batches if each.control is not None)])
+    async def _transact(self, batch: _Batch, fates: list[Fates]) -> None:
+        messages, done = list(batch.messages), list(batch.offsets)
+        controls = self.controls if batch.control is None else max(self.controls, batch.control + 1)
         for each in fates:
             messages.append(Message(self._ours.topics.deltas, None, encode_delta(each)))
             done += [offset for offset, _, _ in each.duplicates]

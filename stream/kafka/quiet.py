@@ -6,6 +6,8 @@ import logging
 
 EVERY_SECONDS = 10.0
 
+_MOST = 1_000  # a message that holds its own numbers is another one each time, for as long as the service lives
+
 
 class Seldom(logging.Filter):
     """Lets each message of a logger through once in ``every`` seconds, and then says how many it held back.
@@ -26,6 +28,9 @@ class Seldom(logging.Filter):
         if told is not None and 0 <= record.created - told < self._every:
             self._held[key] = self._held.get(key, 0) + 1
             return False
+        if len(self._told) >= _MOST:
+            self._told.clear()
+            self._held.clear()
         self._told[key] = record.created
         held = self._held.pop(key, 0)
         if held:

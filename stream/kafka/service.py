@@ -22,7 +22,7 @@ from operators.method import Method
 from operators.modelfree import ModelFree
 from operators.settings import Settings
 from operators.sizes import FixedSize
-from stream.config import Config
+from stream.config import Config, settings
 from stream.kafka.cluster import told
 from stream.kafka.connection import connection
 from stream.kafka.errors import PartitionHalted, WrongTopics, cause_of
@@ -55,21 +55,14 @@ def lineage_of(cluster: str, group: str, topic: str) -> str:
 
 def settings_of(config: Config) -> Settings:
     """The operators' settings for a service: windows close by size, by time, and by the span."""
-    learning, service = config.learning, config.service
-    return Settings(
+    service = config.service
+    return settings(
+        config,
         seed=service.seed,
-        max_staleness=learning.max_staleness,
-        copies=learning.copies,
-        support_traces=learning.support_traces,
-        support_sessions=learning.support_sessions,
-        token_budget=learning.token_budget,
-        fan_in=learning.fan_in,
-        fold_every=learning.fold_every,
         open_traces=2 * SPAN,  # never reached: a partition's span closes windows first, as the log alone says
-        max_wait=learning.max_wait,
+        max_wait=config.learning.max_wait,
         straggler_deadline=service.straggler_deadline,
         in_flight=service.in_flight,
-        counters=config.text.counters,
     )
 
 

@@ -35,3 +35,9 @@ def test_other_messages_and_other_loggers_are_heard_at_once() -> None:
     assert seldom.filter(record(2, "a", name="aiokafka.cluster"))
     assert not seldom.filter(record(3, "a"))
     assert seldom.filter(record(-100, "a")), "a clock that was put back silences nothing"
+
+
+def test_messages_without_end_are_forgotten() -> None:
+    seldom = Seldom(10)
+    assert all(seldom.filter(record(0, f"node {number} is gone")) for number in range(5_000))
+    assert len(seldom._told) <= 1_000
