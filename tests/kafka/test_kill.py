@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,43 +13,11 @@ import pytest
 
 from stream.config import Config
 from stream.kafka.messages import PARTITION_KEY
-from tests.conftest import ROOT
 from tests.kafka.serving import configured, fates, made, read_all, send, trace, versions
+from tests.kafka.working import toml, worker
 
 PROMPTS = [f"prompt-{number}" for number in range(5)]
 SIZE, LUMP, LUMPS, PARTITIONS = 4, 60, 4, 2
-
-
-def toml(config: Config) -> str:
-    tables = {
-        "kafka": {"bootstrap": config.kafka.bootstrap, "group": config.kafka.group, "session_timeout": 6.0},
-        "topics": msgspec.to_builtins(config.topics),
-        "service": {"batch_size": SIZE},
-        "learning": {"max_wait": 3_600.0},
-    }
-    lines = []
-    for name, table in tables.items():
-        lines.append(f"[{name}]")
-        lines += [f"{key} = {msgspec.json.encode(value).decode()}" for key, value in table.items()]
-    return "\n".join(lines)
-
-
-@asynccontextmanager
-async def worker(file: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A worker process, killed at the end as it stands."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "stream", "run", "--config", str(file)),
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.send_signal(signal.SIGKILL)
-        await process.wait()
 
 
 async def taken_over(process: asyncio.subprocess.Process) -> None:
@@ -85,7 +48,7 @@ async def learned(config: Config, file: Path, kills: Random | None) -> None:
         expected = sum(count // SIZE for count in sent.values())
         if kills is not None:
             for _ in range(2):
-                async with worker(file) as process:
+                async with worker(file, stderr=asyncio.subprocess.PIPE) as process:
                     await taken_over(process)
                     await anyio.sleep(kills.random() * 0.15)
         async with worker(file):
@@ -117,7 +80,7 @@ async def bytes_of(config: Config) -> dict[str, Any]:
 async def test_a_killed_service_ends_with_the_same_bytes(kafka: str, unique: str, tmp_path: Path) -> None:
     found = []
     for name, kills in (("undisturbed", None), ("killed", Random(7))):
-        config = configured(kafka, f"{unique}-{name}")
+        config = configured(kafka, f"{unique}-{name}", batch_size=SIZE)
         file = tmp_path / f"{name}.toml"
         file.write_text(toml(config))
         await learned(config, file, kills)

@@ -27,10 +27,13 @@ def toml(config: Config) -> str:
 
 
 @asynccontextmanager
-async def worker(file: Path, *command: str) -> AsyncIterator[asyncio.subprocess.Process]:
+async def worker(
+    file: Path, *command: str, stderr: int = asyncio.subprocess.DEVNULL
+) -> AsyncIterator[asyncio.subprocess.Process]:
     """A worker process, killed at the end as it stands.
 
     :param command: a module and what it gets besides the configuration; ``tracecomb run`` where there is none.
+    :param stderr: as for a subprocess; thrown away where nobody reads it.
     """
     module, *rest = command or ("stream", "run", "--config")
     arguments = (*rest, str(file)) if not command else (str(file), *rest)
@@ -38,7 +41,7 @@ async def worker(file: Path, *command: str) -> AsyncIterator[asyncio.subprocess.
         sys.executable,
         *("-m", module, *arguments),
         stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
+        stderr=stderr,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     try:
